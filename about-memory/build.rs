@@ -1,15 +1,15 @@
-//! Builds `libdmd.so` for the program, which contains it: then one file is all that has to be installed. Only optimized
-//! builds have it; others look for the library in the folders of cargo.
+//! Builds `libdmd.so` and embeds it into the program, so that an installation is one file. Only optimized builds embed
+//! it; other builds look for the library in cargo's folders.
 //!
-//! `$ABOUT_MEMORY_LIBDMD` names a library that is built already. With `$ABOUT_MEMORY_NEEDS_LIBDMD` a failure of the library's build is
-//! an error; without it, a warning.
+//! `$ABOUT_MEMORY_LIBDMD` names a library that is already built. If the library's build fails, the result is a warning;
+//! with `$ABOUT_MEMORY_NEEDS_LIBDMD` it is an error.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The profile of the workspace, and of `libdmd/manifest.toml`.
+/// The profile's name, in the workspace and in `libdmd/manifest.toml`.
 const PROFILE: &str = "dist";
 
 fn main() {
@@ -35,7 +35,7 @@ fn main() {
         Err(reason) if env::var_os("ABOUT_MEMORY_NEEDS_LIBDMD").is_some() => {
             println!("cargo::error=libdmd.so cannot be built: {reason}");
         }
-        // The program has its uses without the library, and `--library` names one.
+        // The program is useful without the library, and `--library` can name a library.
         Err(reason) => println!("cargo::warning=about-memory will not contain libdmd.so: {reason}"),
     }
 }
@@ -51,8 +51,8 @@ fn is_for_linux() -> bool {
         && ["x86_64", "aarch64"].contains(&target("ARCH").as_str())
 }
 
-/// Builds the library by a second cargo, in a target folder of its own. Cargo has downloaded all that it consists of, since the
-/// program has the same dependencies, so this needs no network.
+/// Builds the library with a second cargo, in its own target folder. The build needs no network: the program has the
+/// same dependencies, so cargo has downloaded them already.
 fn build() -> Result<PathBuf, String> {
     let variable = |name: &str| env::var_os(name).ok_or_else(|| format!("${name} is not set"));
     let package = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
@@ -61,7 +61,7 @@ fn build() -> Result<PathBuf, String> {
     let repository = package.join("../dmd/preload/Cargo.toml");
     let is_repository = repository.exists();
     if is_repository {
-        // Also after a failure.
+        // Printed before the build, so that cargo watches these files even if the build fails.
         for path in ["dmd", "reporter/src", "reporter/model/src", "Cargo.toml", "Cargo.lock"] {
             println!("cargo::rerun-if-changed={}", package.join("..").join(path).display());
         }
@@ -74,7 +74,7 @@ fn build() -> Result<PathBuf, String> {
     if is_repository {
         cargo.arg("--locked");
     }
-    // Options of the program's build, such as sanitizers or clippy's wrapper, are not for the library.
+    // The library's build ignores the options of the program's build, such as sanitizers or clippy's wrapper.
     for name in ["CARGO_ENCODED_RUSTFLAGS", "RUSTFLAGS", "RUSTC_WORKSPACE_WRAPPER", "CARGO_BUILD_TARGET"] {
         cargo.env_remove(name);
     }
@@ -86,12 +86,14 @@ fn build() -> Result<PathBuf, String> {
     let built = target_folder.join(target).join(PROFILE);
     let stripped = out.join("libdmd.so");
     fs::copy(built.join("libdmd.so"), &stripped).map_err(|error| format!("it cannot be copied: {error}"))?;
-    // A fifth smaller. The names that the loader and debuggers need stay. Without `strip`, it works as well.
+    // The stripped file is a fifth smaller, and keeps the names that the loader and debuggers need. If `strip` is
+    // missing, the library still works.
     let _ = Command::new("strip").arg("--strip-all").arg(&stripped).status();
     Ok(stripped)
 }
 
-/// A copy of the library's sources, which cargo can write to, and its manifest.
+/// Copies the library's sources and manifest to a folder that cargo can write to. Returns the path of the copied
+/// manifest.
 fn copied(sources: &Path, out: &Path) -> Result<PathBuf, String> {
     let copy = out.join("libdmd-sources");
     let failure = |error: std::io::Error| format!("its sources cannot be copied: {error}");

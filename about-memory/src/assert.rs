@@ -9,8 +9,8 @@ use crate::limit::{Limit, LimitError};
 use crate::normalize::DiffOptions;
 use crate::number;
 
-/// Asserts a limit on the amount at a path, summed over all processes. The path is that of a leaf, an inner node, a
-/// line, or `explicit/heap-unclassified`.
+/// Asserts a limit on the amount at a path, summed over all processes. The path names a leaf, an inner node, a line or
+/// `explicit/heap-unclassified`.
 ///
 /// The comparison is one of `<`, `<=`, `>`, `>=` and `==`. The limit is a number with one of the units `B`, `KiB`,
 /// `MiB` and `GiB`; without a unit it is in the units of the report. The macro also accepts the text of a
@@ -95,7 +95,7 @@ macro_rules! assert_no_skipped {
 /// Checks one limit for `assert_memory!`.
 #[track_caller]
 pub fn check(set: &ReportSet, limit: &str) {
-    // A closure that panics would name its own place, not the caller's.
+    // A closure is not used here: its panic would name this file instead of the caller's.
     let limit = match Limit::absolute(limit) {
         Ok(limit) => limit,
         Err(error) => panic!("{error}"),

@@ -138,8 +138,8 @@ pub struct BudgetCheck<'b> {
 }
 
 impl BudgetCheck<'_> {
-    /// Whether the limit does not hold, or its units differ from those of the report. A path that the report does
-    /// not contain meets each maximum and fails each minimum.
+    /// Whether the limit fails. A limit also fails if its units differ from the report's units. A path that the report
+    /// does not contain meets each maximum and fails each minimum.
     pub fn failed(&self) -> bool {
         match &self.verdict {
             Ok(verdict) => !verdict.holds,
@@ -158,13 +158,13 @@ impl fmt::Display for BudgetCheck<'_> {
     }
 }
 
-/// A fault in a budget file.
+/// An error in a budget file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BudgetError {
-    /// The line, counted from 1.
+    /// The line of the error, counted from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The description of the error.
     pub message: String,
 }
 

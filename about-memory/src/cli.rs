@@ -1,4 +1,4 @@
-//! The command line: arguments, exit status, and errors of one line.
+//! The command line: arguments, exit status, and one-line errors.
 
 mod check;
 #[cfg(test)]
@@ -116,7 +116,7 @@ enum Command {
     #[command(after_help = export::EXAMPLES)]
     Export(Box<export::ExportCommand>),
 
-    // Old spellings, and commands for the installation.
+    // Hidden commands: old spellings, and commands for installations.
     #[command(flatten)]
     HeapQuestion(heap::HeapQuestion),
     /// Save a dump of DMD of a running process. `save --dump` does the same.
@@ -128,7 +128,7 @@ enum Command {
     /// Show running processes again and again. `show --interval` does the same.
     #[command(after_help = show::EXAMPLES)]
     Watch(Box<show::ShowCommand>),
-    /// Write a report file or running processes as metrics. `export --format openmetrics` does the same for one of them.
+    /// Write a report file or running processes as metrics. `export --format openmetrics` does the same for one file or process.
     #[command(after_help = metrics::EXAMPLES)]
     Metrics(metrics::MetricsCommand),
     /// Print a shell script that completes the arguments of this program.
@@ -140,12 +140,12 @@ enum Command {
 }
 
 impl Command {
-    /// Whether the command handles the signals that end programs.
+    /// Whether the command itself handles the signals that end a program.
     fn ends_by_itself(&self) -> bool {
         matches!(self, Self::Log(_) | Self::Run(_) | Self::Serve(_) | Self::Top(_) | Self::Track(_))
     }
 
-    /// The kinds of files that the command reads.
+    /// Returns the kinds of files that the command reads.
     fn kinds(&self) -> &'static [FileKind] {
         use FileKind::{Dump, Pprof, Recording, Report};
         match self {
@@ -160,13 +160,13 @@ impl Command {
             Self::Series(_) | Self::Check(_) | Self::Metrics(_) => &[Report],
             Self::Html(_) => &[Report, Dump, Recording],
             Self::Export(export) => export.kinds(),
-            // They read no file.
+            // These commands read no file. `ALL` means that no error is replaced by a hint about a file's kind.
             Self::Run(_) | Self::Track(_) | Self::List(_) | Self::Save(_) | Self::Log(_) => FileKind::ALL,
             Self::Dump(_) | Self::Minimize(_) | Self::Completions(_) | Self::Man(_) => FileKind::ALL,
         }
     }
 
-    /// Runs the command. `Some` is the exit status of a program that it ran.
+    /// Runs the command. Returns the exit status of a program that the command ran; `None` if it ran no program.
     fn run(self) -> Result<Option<ExitCode>, Failure> {
         match self {
             Self::Run(run) => return run.run().map(Some),
@@ -199,9 +199,9 @@ impl Command {
     }
 }
 
-/// Why a command failed.
+/// The reason why a command failed.
 enum Failure {
-    /// A file could not be read or a process could not be asked: its name, and the reason.
+    /// A file or a process failed: its name, and the reason.
     File(String, anyhow::Error),
     /// The arguments are wrong or contradict each other.
     Usage(String),
@@ -212,7 +212,7 @@ enum Failure {
 }
 
 impl Failure {
-    /// The lines of its message, for a command that reads these kinds of files.
+    /// Returns the lines of the message. `kinds` are the kinds of files that the command reads.
     fn lines(self, kinds: &[FileKind]) -> Vec<String> {
         match self {
             Self::File(file, error) => match file_kind::explain(&file, &error, kinds) {
@@ -226,9 +226,9 @@ impl Failure {
     }
 }
 
-/// The arguments in the spelling that the parser accepts.
+/// Returns the arguments in the spelling that the parser accepts.
 fn spelled(arguments: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
-    // Whether a command has an option of this long name.
+    // Whether a command has an option with this long name.
     let ours = |command: &str, name: &str| {
         let of = Arguments::command().find_subcommand(command).cloned();
         of.is_some_and(|command| {
@@ -246,13 +246,13 @@ pub(crate) fn run() -> ExitCode {
     let arguments = match matches.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help goes to stdout and is not an error. Neither is a reader that has gone away.
+            // Help goes to stdout and is not an error. A closed stdout is not an error either.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
     if !arguments.command.ends_by_itself() {
-        // Without handlers a signal ends the program all the same, and leaves its temporary files.
+        // If this fails, a signal still ends the program, but temporary files stay.
         let _ = about_memory::live::before_ending(|| {});
     }
     let kinds = arguments.command.kinds();
@@ -276,8 +276,8 @@ pub(crate) fn run() -> ExitCode {
 /// Longest line on stderr, in bytes without the newline.
 const MAX_LINE: usize = 300;
 
-/// Prints one line on stderr. Escapes keep foreign text from breaking the line or controlling the terminal. A long
-/// line loses its middle: the start names the file, and the end gives the reason.
+/// Prints one line on stderr. Escapes foreign text, so that it can neither break the line nor control the terminal. A
+/// long line loses its middle: the start names the file, and the end gives the reason.
 fn say(message: &str) {
     let line = format!("about-memory: {}", about_memory::escape(message));
     let line = if line.len() <= MAX_LINE {

@@ -1,7 +1,7 @@
-//! The order of names in the text: that of `localeCompare` in the root locale, as in Firefox.
+//! The order of names in the text. It is the order of `localeCompare` in the root locale, as in Firefox.
 //!
-//! With the feature `collation` it is Unicode's, by the crate `icu_collator`. Without it, it is the same for names of
-//! ASCII and of Latin letters with accents; other characters follow by code point.
+//! With the feature `collation`, the crate `icu_collator` gives Unicode's order. Without it, names of ASCII and of
+//! Latin letters with accents have the same order; other characters are sorted by code point.
 
 use core::cmp::Ordering;
 
@@ -39,24 +39,24 @@ impl Collator {
     }
 }
 
-/// ASCII in Unicode's order, except for letters. Other control characters have no weight.
+/// The ASCII characters before letters, in Unicode's order. Other control characters have no weight.
 #[cfg(any(test, not(feature = "collation")))]
 const BEFORE_LETTERS: &[u8] = b"\t\n\x0b\x0c\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789";
 
-/// The letters without their accents from U+00C0 to U+017F; a dot stands for a letter of its own.
+/// The base letters of U+00C0 to U+017F, without accents. A dot marks a letter without a base.
 #[cfg(any(test, not(feature = "collation")))]
 const BASES: &[u8; 192] = b"\
     AAAAAA.CEEEEIIII.NOOOOO..UUUUY..aaaaaa.ceeeeiiii.nooooo..uuuuy.yAaAaAaCcCcCcCcDd..EeEeEeEeEeGgGg\
     GgGgHh..IiIiIiIiI...JjKk.LlLlLl....NnNnNn...OoOoOo..RrRrRrSsSsSsSsTtTt..UuUuUuUuUuUuWwYyYZzZzZz.";
 
-/// The accents of these letters: `a` is the first in Unicode's order.
+/// The accents of these letters. `a` is the first accent in Unicode's order.
 #[cfg(any(test, not(feature = "collation")))]
 const ACCENTS: &[u8; 192] = b"\
     badigf.lbadgbadg.ibadig..badga..badigf.lbadgbadg.ibadig..badga.gmmcckkaaddjjeeee..mmccjjkkeeddcc\
     jjlldd..iimmcckkj...ddll.aallee....aallee...mmcchh..aalleeaaddlleellee..iimmccffhhkkddddgaajjee.";
 
-/// What a character weighs. Letters that differ are before accents, and accents before capitals, wherever they are in a
-/// name.
+/// The weight of a character. In a comparison, different letters decide before accents, and accents before capitals, at
+/// any position in a name.
 #[cfg(any(test, not(feature = "collation")))]
 struct CharacterWeight {
     letter: u32,
@@ -66,7 +66,7 @@ struct CharacterWeight {
 
 #[cfg(any(test, not(feature = "collation")))]
 impl CharacterWeight {
-    /// `None` if the character weighs nothing.
+    /// Returns the weight of a character. `None` if the character is ignored.
     fn look_up(c: char) -> Option<Self> {
         let at = usize::try_from(u32::from(c)).ok()?.wrapping_sub(0xc0);
         let (c, accent) = match BASES.get(at) {
@@ -83,14 +83,15 @@ impl CharacterWeight {
     }
 }
 
-/// By letters, then by accents, then small letters before capitals; each at the first difference.
+/// Compares by letters, then by accents, then small letters before capitals. Each comparison ends at the first
+/// difference.
 #[cfg(any(test, not(feature = "collation")))]
 fn compare(a: &str, b: &str) -> Ordering {
     let (a, b) = (
         || a.chars().filter_map(CharacterWeight::look_up),
         || b.chars().filter_map(CharacterWeight::look_up),
     );
-    // An accent has a place of its own behind its letter.
+    // An accent has its own position behind its letter.
     let accents = |weight: CharacterWeight| core::iter::once(0).chain(weight.accent);
     let capitals =
         |weight: CharacterWeight| core::iter::once(weight.capital).chain(weight.accent.map(|_| false));

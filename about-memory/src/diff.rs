@@ -1,4 +1,4 @@
-//! What changed between two sets of reports.
+//! The changes between two sets of reports.
 
 use memory_report::ReportSet;
 use memory_report::diff::Diff;
@@ -7,8 +7,8 @@ use memory_report::tree::Forest;
 use crate::limit::{Limit, LimitError, LimitOutcome};
 use crate::normalize::{DiffOptions, NormalizeError, Normalizer};
 
-/// The changes from `first` to `second` as a set, for [`text`](crate::text()) and the other views. The comparison first
-/// replaces parts of names by Firefox's rules and by the rules that the sets contain.
+/// Returns the changes from `first` to `second` as a set, for [`text`](crate::text()) and the other views. Before the
+/// comparison, parts of names are replaced by Firefox's rules and by the rules that the sets contain.
 ///
 /// ```
 /// use memory_reporter::{Kind, Report, ReportSet, Units};
@@ -28,7 +28,7 @@ pub fn diff(first: &ReportSet, second: &ReportSet) -> ReportSet {
     changes.expect("the rules of Firefox are regular expressions").to_set()
 }
 
-/// The changes from `first` to `second`, each with both amounts, by the rules of `options` and of the sets.
+/// Returns the changes from `first` to `second`, each with both amounts, by the rules of `options` and of the sets.
 ///
 /// ```
 /// # let (first, second) = (memory_reporter::ReportSet::new(), memory_reporter::ReportSet::new());
@@ -65,13 +65,14 @@ impl Normalizer {
 
 /// Checks limits on two sets. The names in the sets and the paths of the limits are normalized as for a diff.
 ///
-/// Amounts are those of the whole sets, so `explicit` is the amount that [`text`](crate::text()) shows for each set.
-/// The sum of the differences can be another: as in Firefox, it lacks `heap-unclassified` if `heap-allocated` has
-/// not changed.
+/// The amounts are the amounts of the whole sets: `explicit` is the amount that [`text`](crate::text()) shows for each
+/// set. The sum of the differences can be another amount: as in Firefox, it lacks `heap-unclassified` if
+/// `heap-allocated` has not changed.
 ///
 /// # Errors
 ///
-/// If a rule of `options` is not a regular expression. The result for each limit has the errors of [`Limit::check`].
+/// If a rule of `options` is not a regular expression. The result for each limit contains the errors of
+/// [`Limit::check`].
 pub fn check_limits(
     first: &ReportSet,
     second: &ReportSet,

@@ -1,13 +1,13 @@
-//! Foreign text made safe for a terminal.
+//! Makes foreign text safe for a terminal.
 
 use memory_report::is_deceptive;
 
-/// Appends a name of a report, escaped; `\` becomes the `/` that it stands for.
+/// Appends the escaped name of a report. A `\` becomes `/`, because it replaces a `/` inside a name.
 pub(crate) fn push_name(to: &mut String, name: &str) {
     push(to, name, true);
 }
 
-/// Appends foreign text, escaped as [`escape`] does.
+/// Appends foreign text, escaped like in [`escape`].
 pub(crate) fn push_text(to: &mut String, text: &str) {
     push(to, text, false);
 }

@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::pattern::{self, BytesRegex};
 
-/// A filter on paths as reported, in which a `\` stands for a `/` inside a name. It is case-sensitive.
+/// A filter on paths as reported. A `\` in a path means a `/` inside a name. The filter is case-sensitive.
 #[derive(Clone, Debug)]
 pub struct PathFilter(PathRule);
 
@@ -15,13 +15,13 @@ enum PathRule {
 }
 
 impl PathFilter {
-    /// Accepts paths that contain `text`. Empty text accepts all paths.
+    /// Returns a filter that accepts paths that contain `text`. An empty text accepts all paths.
     pub fn substring(text: impl Into<String>) -> Self {
         Self(PathRule::Substring(text.into()))
     }
 
-    /// Accepts paths in which `pattern` matches. The syntax is that of JavaScript, as in Firefox, without
-    /// look-around and back-references. An empty pattern accepts all paths.
+    /// Returns a filter that accepts paths in which `pattern` matches. The syntax is JavaScript's, as in Firefox,
+    /// without look-around and back-references. An empty pattern accepts all paths.
     ///
     /// # Errors
     ///
@@ -71,8 +71,8 @@ impl std::error::Error for FilterError {
     }
 }
 
-/// Translates a pattern into the syntax of the crate `regex`, in which classes are Unicode, braces need escapes, and
-/// `[`, `&&`, `--` and `~~` have a meaning inside a class.
+/// Translates a pattern into the syntax of the crate `regex`. In that syntax, classes are Unicode, braces need escapes,
+/// and `[`, `&&`, `--` and `~~` have a meaning inside a class.
 fn from_javascript(pattern: &str) -> String {
     let mut to = String::with_capacity(pattern.len() + 16);
     let mut rest = pattern;
@@ -115,7 +115,7 @@ fn literal(to: &mut String, text: &str, used: usize) -> usize {
     used
 }
 
-/// `{2}`, `{2,}` or `{2,3}` at the start of the text. Other braces are plain text.
+/// Returns `{2}`, `{2,}` or `{2,3}` at the start of the text. Other braces are plain text.
 fn quantifier(text: &str) -> Option<&str> {
     let end = text.find('}')?;
     let (from, to) = text[1..end].split_once(',').unwrap_or((&text[1..end], ""));
@@ -123,7 +123,7 @@ fn quantifier(text: &str) -> Option<&str> {
     (!from.is_empty() && digits(from) && digits(to)).then_some(&text[..=end])
 }
 
-/// Translates the text after a backslash, and returns how many bytes of it were used.
+/// Translates the text after a backslash. Returns the number of bytes that were translated.
 fn escape(to: &mut String, tail: &str, class: bool) -> usize {
     let Some(c) = tail.chars().next() else { return literal(to, "\\", 0) };
     let hex =

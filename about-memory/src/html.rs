@@ -1,8 +1,8 @@
 //! One page that shows a set of reports in a browser and loads nothing else.
 //!
-//! `npm run build` makes the page from `ui/`, with two placeholders: the title and the data. The data is compressed
-//! and in base64, in an element that browsers do not run, so a browser never reads a name in a report as HTML or
-//! script. The page's security policy forbids everything that is not in the page.
+//! `npm run build` makes the page from `ui/`, with two placeholders: the title and the data. The data is compressed and
+//! in base64, in an element that browsers do not run, so a browser never interprets a report's name as HTML or script.
+//! The page's security policy forbids everything outside the page.
 
 mod columns;
 mod flame;
@@ -43,40 +43,40 @@ impl HtmlOptions {
         Self::default()
     }
 
-    /// What the title names: a file, or the two files of a diff. Default: empty.
+    /// Sets the text that the title contains: the name of a file, or the names of two files for a diff. Default: empty.
     #[must_use]
     pub fn title(self, title: impl Into<String>) -> Self {
         Self { title: title.into(), ..self }
     }
 
-    /// Level of compression, from 0 (none) to 9. Default: 6; higher levels gain little.
+    /// Sets the level of compression, from 0 (none) to 9. Default: 6. Higher levels gain little.
     #[must_use]
     pub fn compression(self, level: u32) -> Self {
         Self { compression: level, ..self }
     }
 
-    /// A flame graph of a DMD dump to show, too. Default: none. Browsers handle some ten thousand frames.
+    /// Adds the flame graph of a DMD dump. Default: none. Browsers handle some ten thousand frames.
     #[must_use]
     pub fn flame_graph(self, graph: FlameGraph) -> Self {
         Self { flame_graph: Some(graph), ..self }
     }
 
-    /// The page shows a recording: its time line, and table, treemap and flame graph of the part of the time that the
-    /// reader selects. It shows these views in place of those of reports.
+    /// Shows a recording instead of reports: its time line, and the table, treemap and flame graph of the time range
+    /// that the reader selects.
     #[must_use]
     pub fn timeline(self, timeline: Timeline) -> Self {
         Self { heap: Some(HeapPage::Timeline(Box::new(timeline))), ..self }
     }
 
-    /// The page shows what changed between two heaps, of which each has a name: table, treemap and flame graph in place
-    /// of the views of reports.
+    /// Shows the change between two heaps instead of reports, as table, treemap and flame graph. `names` are the names
+    /// of the heaps.
     #[must_use]
     pub fn heap_change(self, change: HeapChange, names: [String; 2]) -> Self {
         Self { heap: Some(HeapPage::Change(change, names)), ..self }
     }
 
-    /// The page shows a dump: table, treemap and flame graph of its blocks by how often reporters reported them, in place
-    /// of the views of reports.
+    /// Shows a dump instead of reports: the table, treemap and flame graph of its blocks, by how often reporters
+    /// reported them.
     #[must_use]
     pub fn heap_blocks(self, blocks: HeapBlocks) -> Self {
         Self { heap: Some(HeapPage::Blocks(blocks)), ..self }
@@ -89,13 +89,13 @@ impl Default for HtmlOptions {
     }
 }
 
-/// A page that shows `set`, which may be a [`diff`](crate::diff()), in any browser of 2023 or later: the text of
-/// [`text`](crate::text()) to open, close, filter and copy, a treemap, and the flame graph of `options` if there is
-/// one.
+/// Returns a page that shows `set` in any browser of 2023 or later. The set may be a [`diff`](crate::diff()). The page
+/// contains the text of [`text`](crate::text()) to open, close, filter and copy, a treemap, and the flame graph of
+/// `options` if it has one.
 ///
-/// The page is one file that loads nothing else, so it can be mailed or kept as an artefact of a build. A report
-/// with a random name and amount takes about 8 bytes of it; real reports take much less. The page only creates
-/// elements for what is in sight.
+/// The page is one file that loads nothing else, so it can be mailed, or kept as an artefact of a build. A report with
+/// a random name and amount takes about 8 bytes of the page; real reports take much less. The page creates elements
+/// only for visible rows.
 ///
 /// ```
 /// use about_memory::HtmlOptions;
@@ -127,13 +127,14 @@ pub fn html(set: &ReportSet, options: &HtmlOptions) -> String {
     page
 }
 
-/// The data of the page, for a page that is served. Of reports with the shape that the page knows, it has the amounts only.
+/// Returns the data for a served page. If the reports have the shape that the page knows, the data contains only their
+/// amounts.
 #[cfg(feature = "serve")]
 pub(crate) fn followed(set: &ReportSet, known: &str) -> Vec<u8> {
     payload::followed(set, known)
 }
 
-/// The data of the served page for stacks.
+/// Returns the data of the served page for stacks.
 #[cfg(feature = "serve")]
 pub(crate) fn stacks_payload(options: &HtmlOptions) -> Vec<u8> {
     payload::payload(&ReportSet::new(), options.flame_graph.as_ref(), options.heap.as_ref())
@@ -144,7 +145,7 @@ fn compress(bytes: &[u8], level: u32) -> Vec<u8> {
     encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("writing to memory does not fail")
 }
 
-/// Escapes text for a place between tags.
+/// Escapes text for use between tags.
 fn escape_html(text: &str) -> String {
     let mut to = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,5 +1,5 @@
-//! Running programs with a preloaded library: checks whether that works, and waits for the program so that callers
-//! see its signals and exit status.
+//! Runs programs with a preloaded library. Checks that the library can be preloaded, waits for the program, and passes
+//! on its signals and exit status.
 
 mod executable;
 
@@ -12,21 +12,21 @@ use crate::platform;
 
 pub use executable::{LaunchObstacle, check, contains_dmd};
 
-/// The words to append to `$DMD` for a program. From these words the processes that it starts know which process
-/// was the first, and which folder relative names of dumps belong to.
+/// Returns the words to append to `$DMD` for a program. With these words, the program's child processes find out which
+/// process was the first, and to which folder relative names of dumps belong.
 pub fn words_for_first_process() -> OsString {
     let folder = std::env::current_dir().unwrap_or_default();
     dmd_format::first_process::suffix(&folder)
 }
 
-/// Writes a library that this program contains to a folder that only this user can change, and returns its absolute path.
-/// Without `folders`, the folder is in the user's cache, or else in the one for temporary files. A library of an
-/// earlier call stays if it has the same contents, also while programs use it.
+/// Writes a library that this program contains to a folder that only this user can change. Returns its absolute path.
+/// Without `folders`, the folder is in the user's cache, or else in the folder for temporary files. The library of an
+/// earlier call stays if it has the same contents, even while programs use it.
 ///
 /// # Errors
 ///
-/// If no folder can be used: another user can change it, its file system is mounted with `noexec`, or its path has a space or a
-/// colon, which `$LD_PRELOAD` cannot hold. The error has the reason for each folder.
+/// If no folder can be used: another user can change it, its file system is mounted with `noexec`, or its path has a
+/// space or a colon, which `$LD_PRELOAD` cannot contain. The error contains the reason for each folder.
 pub fn unpack_library(name: &str, contents: &[u8], folders: Option<&[PathBuf]>) -> io::Result<PathBuf> {
     match folders {
         Some(folders) => platform::unpack(name, contents, folders),
@@ -34,8 +34,8 @@ pub fn unpack_library(name: &str, contents: &[u8], folders: Option<&[PathBuf]>) 
     }
 }
 
-/// Runs a program to its end. Forwards the signals that another process sends to this process. Signals of the
-/// terminal reach the program directly, and do not end this process before it.
+/// Runs a program to its end. Forwards the signals that another process sends to this process. Signals from the
+/// terminal reach the program directly, and this process does not end before the program.
 ///
 /// # Errors
 ///
@@ -44,7 +44,7 @@ pub fn run(command: &mut Command) -> io::Result<ExitStatus> {
     run_with(command, |_| {})
 }
 
-/// As [`run`]. Calls `started` with the process id once the program runs.
+/// Like [`run`]. Calls `started` with the process id as soon as the program runs.
 ///
 /// # Errors
 ///
@@ -53,17 +53,18 @@ pub fn run_with(command: &mut Command, started: impl FnOnce(u32)) -> io::Result<
     platform::run_to_end(command, started)
 }
 
-/// Ends this process by the signal that ended the program, or returns the exit code for `main`.
+/// Ends this process with the signal that ended the program, or returns the exit code for `main`.
 pub fn end_like(status: ExitStatus) -> ExitCode {
     platform::end_like(status)
 }
 
-/// The number of the signal that ended a program, if one did.
+/// Returns the number of the signal that ended a program; `None` if the program exited.
 pub fn ending_signal(status: ExitStatus) -> Option<i32> {
     platform::ending_signal(status)
 }
 
-/// The file of a command: the path itself if it contains a slash, otherwise the first executable file in `$PATH`.
+/// Returns the file of a command: the path itself if it contains a slash, otherwise the first executable file in
+/// `$PATH`.
 pub fn find(command: &OsStr) -> Option<PathBuf> {
     let path = Path::new(command);
     if command.to_string_lossy().contains('/') {

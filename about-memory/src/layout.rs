@@ -1,14 +1,14 @@
-//! The entries of a tree in order of display: sorting, `(N tiny)`, and which entries are open.
+//! The entries of a tree in the order of display: sorting, `(N tiny)`, and the choice of open entries.
 //!
 //! The entries are in one vector: parents before children, and the children of an entry in sequence. A collapsed
-//! sub-tree is laid out only if the tree contains an invalid value, since Firefox then opens the path to it.
+//! sub-tree is laid out only if the tree contains an invalid value, because Firefox then opens the path to that value.
 
 use memory_report::tree::{Mark, TreeNode};
 
 use crate::collation::Collator;
 use crate::view::{EntrySort, TextOptions};
 
-/// The entries of a tree; the root is the first.
+/// The entries of a tree. The first entry is the root.
 pub(crate) struct TreeLayout<'f, 'a> {
     pub(crate) shown: Vec<LayoutEntry<'f, 'a>>,
 }
@@ -17,17 +17,17 @@ pub(crate) struct TreeLayout<'f, 'a> {
 pub(crate) struct LayoutEntry<'f, 'a> {
     /// The node; for `(N tiny)`, the parent.
     pub(crate) node: TreeNode<'f, 'a>,
-    /// For `(N tiny)`, the N.
+    /// The number N of an entry `(N tiny)`; `None` for other entries.
     pub(crate) tiny: Option<u32>,
     pub(crate) amount: i128,
-    /// The sort key. The comparison with the root uses it, too.
+    /// The sort key. It is also compared with the root's key.
     weight: i128,
     depth: u32,
     pub(crate) children: core::ops::Range<u32>,
     pub(crate) has_children: bool,
-    /// Closed, unless a value below is invalid.
+    /// Whether the entry is closed. An invalid value below opens the path to it in spite of this.
     collapsed: bool,
-    /// The children are below the depth limit, so they were not laid out.
+    /// Whether the children were not laid out because they are below the depth limit.
     too_deep: bool,
     pub(crate) invalid: bool,
     invalid_below: bool,
@@ -39,7 +39,7 @@ impl LayoutEntry<'_, '_> {
         self.has_children && !self.too_deep && (!self.collapsed || self.invalid_below)
     }
 
-    /// The separator before the name. An invalid entry looks open even if its children are not in the text.
+    /// Returns the separator before the name. An invalid entry looks open even if its children are not in the text.
     pub(crate) fn separator(&self) -> &'static str {
         if !self.has_children {
             " ── "
@@ -50,12 +50,12 @@ impl LayoutEntry<'_, '_> {
         }
     }
 
-    /// The number of added reports, as Firefox counts them.
+    /// Returns the number of added reports, as Firefox counts them.
     pub(crate) fn merged(&self) -> u32 {
         if self.tiny.is_some() { 0 } else { self.node.merged() }
     }
 
-    /// The mark of a diff.
+    /// Returns the mark of a diff.
     pub(crate) fn mark(&self) -> Option<Mark> {
         if self.tiny.is_some() { None } else { self.node.mark() }
     }
@@ -82,7 +82,7 @@ impl<'f, 'a> TreeLayout<'f, 'a> {
         let mut at = 0;
         while at < level.shown.len() {
             let parent = &mut level.shown[at];
-            // The children of `(N tiny)` were laid out together with it.
+            // The children of `(N tiny)` were laid out together with that entry.
             if parent.tiny.is_none() && parent.has_children {
                 if view.depth.is_some_and(|depth| parent.depth >= depth) {
                     parent.too_deep = true;
@@ -97,8 +97,8 @@ impl<'f, 'a> TreeLayout<'f, 'a> {
         layout
     }
 
-    /// Sets `invalid_below`. Children come after their parents, so one pass from the end visits each entry after
-    /// all entries below it.
+    /// Sets `invalid_below`. Children are after their parents, so one pass from the end visits each entry after all
+    /// entries below it.
     fn mark_parents(&mut self) {
         for at in (0..self.shown.len()).rev() {
             let children = self.shown[at].children.clone();
@@ -108,11 +108,11 @@ impl<'f, 'a> TreeLayout<'f, 'a> {
     }
 }
 
-/// A layout that grows level by level.
+/// A layout that is built level by level.
 struct LayoutLevel<'v, 'f, 'a> {
     shown: Vec<LayoutEntry<'f, 'a>>,
     view: &'v TextOptions,
-    /// The amount of the root; in a diff its magnitude.
+    /// The amount of the root; in a diff, the magnitude of that amount.
     total: i128,
     is_diff: bool,
     /// Whether to lay out collapsed sub-trees.
@@ -195,7 +195,7 @@ impl<'f, 'a> LayoutLevel<'_, 'f, 'a> {
         }
     }
 
-    /// Adds one entry for all tiny ones.
+    /// Adds one entry for all tiny entries.
     fn push_tiny(&mut self, parent: TreeNode<'f, 'a>, depth: u32, rest: &[(i128, TreeNode<'f, 'a>)]) {
         let amount: i128 = rest.iter().map(|(_, node)| node.amount()).sum();
         let largest = rest.iter().map(|(weight, _)| *weight).max().unwrap_or(0);

@@ -1,54 +1,55 @@
 //! Views of memory reports: Firefox's about:memory as text, for any Rust program.
 //!
-//! [`text`] shows a [`ReportSet`](memory_report::ReportSet): a collected one, one read from a file, or the
-//! [`diff`](diff()) of two. [`assert_memory!`], [`assert_memory_diff!`] and [`assert_no_skipped!`] check one in a
-//! test, and [`assert_coverage!`] checks a dump of DMD. The program `about-memory` shows files
-//! (`about-memory show memory-report.json.gz`) and, through `live`, running processes (`about-memory show PID`).
+//! [`text`] shows a [`ReportSet`](memory_report::ReportSet): a collected set, a set from a file, or the
+//! [`diff`](diff()) of two sets. [`assert_memory!`], [`assert_memory_diff!`] and [`assert_no_skipped!`] check a set in
+//! a test, and [`assert_coverage!`] checks a dump of DMD. The program `about-memory` shows files (`about-memory show
+//! memory-report.json.gz`) and, through `live`, running processes (`about-memory show PID`).
 //!
-//! Tests check that the text equals that of Firefox (ESR 153) byte for byte.
+//! Tests check that the text equals Firefox's text (ESR 153) byte for byte.
 //!
 //! [`changes`] lists each change with both amounts, and accepts more rules for names than [`diff`](diff()). A
 //! [`Limit`] bounds an amount or its growth; a [`Series`] shows amounts over time.
 //!
 //! # Features
 //!
-//! By default there is all of the above except for the program, and it adds four crates to those of `memory-reporter`.
+//! The default features contain everything above except the program. They add four crates to the dependencies of
+//! `memory-reporter`.
 //!
 //! - `budget`: `Budget`, a file of limits.
-//! - `collation`: names in Unicode's order. Without it the order is the same for ASCII and accented Latin letters; other
-//!   characters follow by code point.
+//! - `collation`: names in Unicode's order. Without this feature, ASCII and accented Latin letters have the same order;
+//!   other characters are sorted by code point.
 //! - `export`: [`Series`] as counters for the trace events of `memory-export`.
-//! - `html`: the function `html`, which makes one page of a set or a diff for any browser: the same text, to open, close
+//! - `html`: the function `html`. It makes one page of a set or a diff for any browser: the same text to open, close
 //!   and filter, and a treemap.
 //! - `live`: the module `live`. It asks running processes.
-//! - `regex`: expressions of the crate `regex`. Without it those of `regex-lite`, which take longer and whose classes
-//!   contain ASCII only.
+//! - `regex`: expressions of the crate `regex`. Without this feature, expressions of `regex-lite`: they take longer,
+//!   and their classes contain only ASCII.
 //! - `serve`: the module `serve`, a page in the browser for running processes and heap snapshots.
-//! - `session`: the module `session`, what a front end shows of heap snapshots, without HTTP.
-//! - `symbols`: a failing [`assert_coverage!`] names crates and not only files.
-//! - `program`: all of these, and the program.
+//! - `session`: the module `session`, the contents of a front end for heap snapshots, without HTTP.
+//! - `symbols`: a failing [`assert_coverage!`] names crates, not only files.
+//! - `program`: all of these features, and the program.
 //!
 //! # Differences from Firefox
 //!
-//! - A report whose path is also an inner node keeps its amount, in a child called `(itself)`. Firefox loses the
-//!   amount if there is one other child, and shows nothing at all if there are more.
+//! - A report whose path is also an inner node keeps its amount, in a child called `(itself)`. Firefox loses the amount
+//!   if the node has one other child, and shows nothing at all if the node has more.
 //! - Reports and processes called `constructor`, `__proto__` and so on are shown. Firefox drops them.
 //! - A process without an `explicit` tree does not pass its list of invalid values on to the next process. As in
-//!   Firefox, it has no such list itself, but the values are marked.
-//! - A fault in one report (kind, units, amount) costs that report, not the whole page: a block at the top names the
-//!   report. The block also names reports whose units differ from the rest of their tree.
+//!   Firefox, the process itself shows no such list, but the values are marked.
+//! - An error in one report (kind, units, amount) affects only that report, not the whole page. A block at the top
+//!   names the report. The block also names reports whose units differ from the rest of their tree.
 //! - Sums have 128 bits, and whole numbers above 2^53 are rounded exactly.
-//! - Control characters, marks of text direction and characters without width in names are escaped, as `\u{1b}`.
-//! - The text omits the spaces that Firefox's page adds when it is copied: four before each invalid path and one
-//!   after the last. It keeps runs of spaces in the name of a process.
-//! - A regular expression cannot contain look-around or back-references, and a bad one is an error. The page uses
-//!   the browser's own regular expressions; there, as in Firefox, a bad one matches nothing.
-//! - In a diff, a new or removed report keeps its mark if a chain of names was merged. A fault in one name (two
-//!   units, two kinds) costs at most that name, and a warning at the top names it. The amount of a leaf that is also
-//!   an inner node is always in `(fake child)`; Firefox loses it beside a single child.
+//! - Control characters, marks of text direction and zero-width characters in names are escaped, as `\u{1b}`.
+//! - The text omits the spaces that Firefox's page adds when it is copied: four before each invalid path and one after
+//!   the last path. It keeps runs of spaces in the name of a process.
+//! - A regular expression cannot contain look-around or back-references, and an invalid one is an error. The page uses
+//!   the browser's own regular expressions. There, as in Firefox, an invalid expression matches nothing.
+//! - In a diff, a new or removed report keeps its mark if a chain of names was merged. An error in one name (two units,
+//!   two kinds) affects at most that name, and a warning at the top contains the name. The amount of a leaf that is
+//!   also an inner node is always in `(fake child)`; Firefox loses the amount if the node has a single other child.
 //!
-//! The `[N]` behind a name is Firefox's count of added reports, which omits reports added to a sum of 0.
-//! [`TreeNode::reports`](memory_report::tree::TreeNode::reports) counts all.
+//! The `[N]` behind a name is Firefox's count of added reports. It omits reports that were added to a sum of 0.
+//! [`TreeNode::reports`](memory_report::tree::TreeNode::reports) counts all reports.
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

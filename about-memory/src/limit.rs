@@ -1,6 +1,6 @@
 //! Limits on amounts: `explicit < 64 MiB`, `explicit/cache > +5%`.
 //!
-//! The command line, budgets and tests share one grammar. All comparisons are between whole numbers, so nothing is
+//! The command line, budgets and tests share one grammar. All comparisons are between whole numbers, so no value is
 //! rounded.
 
 mod parse;
@@ -38,7 +38,7 @@ pub struct Limit {
     path: String,
     comparison: LimitComparison,
     bound: LimitBound,
-    /// Comparison and bound as written.
+    /// The comparison and the bound as written.
     condition: String,
 }
 
@@ -73,7 +73,7 @@ struct LimitBound {
     growth: bool,
 }
 
-/// `mantissa` divided by ten to the power of `decimals`.
+/// A decimal number: `mantissa` divided by ten to the power of `decimals`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct DecimalNumber {
     mantissa: i128,
@@ -81,7 +81,7 @@ struct DecimalNumber {
 }
 
 impl DecimalNumber {
-    /// How `amount` compares with this number times `factor`.
+    /// Compares `amount` with this number times `factor`.
     fn compare(self, amount: i128, factor: i128) -> Ordering {
         let amount = amount.saturating_mul(10_i128.saturating_pow(self.decimals));
         amount.cmp(&self.mantissa.saturating_mul(factor))
@@ -103,11 +103,11 @@ enum LimitUnit {
 pub struct LimitOutcome {
     /// Whether the comparison is true.
     pub holds: bool,
-    /// The amount in the earlier report, if there is one and it contains the path.
+    /// The amount in the earlier report. `None` without an earlier report, or if it does not contain the path.
     pub first: Option<i128>,
-    /// The amount, if the report contains the path.
+    /// The amount in the later or only report. `None` if the report does not contain the path.
     pub second: Option<i128>,
-    /// The units of both.
+    /// The units of both amounts.
     pub units: Units,
     has_first: bool,
 }
@@ -123,7 +123,7 @@ impl Limit {
         &self.path
     }
 
-    /// The text that the name of a process must contain to count; `None` if all processes count.
+    /// Returns the text that the name of a process must contain to be counted; `None` if all processes are counted.
     pub fn process(&self) -> Option<&str> {
         self.process.as_deref()
     }
@@ -139,14 +139,14 @@ impl Limit {
         self.comparison.holds(self.bound.number.compare(0, 1))
     }
 
-    /// The same limit with its path normalized.
+    /// Returns the same limit with its path normalized.
     pub(crate) fn renamed(mut self, path: impl FnOnce(&str) -> String) -> Self {
         self.path = path(&self.path);
         self
     }
 
-    /// Checks the limit on a report, and on an earlier one if the limit is on growth. The amount of a path that
-    /// only one of them contains is 0 in the other.
+    /// Checks the limit on a report. A limit on growth also needs an earlier report. If only one report contains the
+    /// path, the amount in the other report is 0.
     ///
     /// # Errors
     ///
@@ -156,7 +156,7 @@ impl Limit {
         self.judge(first.map(|forest| self.amount(forest)), self.amount(second))
     }
 
-    /// As [`check`](Self::check), for known amounts.
+    /// Like [`check`](Self::check), for known amounts.
     pub(crate) fn judge(
         &self,
         first: Option<Option<ReportedAmount>>,
@@ -178,7 +178,7 @@ impl Limit {
         Ok(LimitOutcome { holds, first: before, second: after, units, has_first: first.is_some() })
     }
 
-    /// How the amount, or its growth, compares with the bound.
+    /// Compares the amount, or its growth, with the bound.
     fn compare(&self, before: i128, after: i128, units: Units) -> Result<Ordering, LimitError> {
         let LimitBound { number, unit, growth } = self.bound;
         let amount = if growth { after - before } else { after };
@@ -199,7 +199,8 @@ impl Limit {
         Ok(number.compare(amount, factor))
     }
 
-    /// The amount at the path, summed over the processes that count and whose units are those of the first.
+    /// Returns the amount at the path, summed over the chosen processes. A process whose units differ from the first
+    /// process's units is omitted.
     pub(crate) fn amount(&self, forest: &Forest<'_>) -> Option<ReportedAmount> {
         let part = self.process.as_deref().unwrap_or("");
         let counts = |process: &&ProcessTrees<'_>| process.name().contains(part);
@@ -252,15 +253,15 @@ fn shown(amount: i128, units: Units) -> String {
     text
 }
 
-/// Why a limit is invalid or cannot be checked.
+/// The reason why a limit is invalid or cannot be checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LimitError {
-    /// The text is not a limit: the text, and the fault in it.
+    /// The text is not a limit: the text, and the error in it.
     Syntax(String, &'static str),
     /// No report contains the path of this limit.
     NotReported(String),
-    /// The units of this limit differ from those of the report.
+    /// The units of this limit differ from the report's units.
     Units(String, Units),
     /// This limit is on growth, but there is no earlier report.
     NothingBefore(String),

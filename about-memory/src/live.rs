@@ -1,11 +1,11 @@
-//! Finds listening programs, and asks them.
+//! Finds listening programs and sends them requests.
 //!
 //! A program listens if it calls [`memory_reporter::listen`] or was started with `ABOUT_MEMORY=listen`.
 //! [`mod@memory_reporter::live`] documents the protocol.
 //!
-//! Requests to several processes run at the same time. Answers are not trusted: if a process sends garbage, hangs or
-//! dies, a warning of the kind [`ProcessMissing`](memory_reporter::memory_report::WarningKind::ProcessMissing) in the set names it,
-//! and the answers of the others are complete.
+//! Requests to several processes run at the same time. Answers are not trusted. If a process sends garbage, hangs or
+//! dies, a warning of the kind [`ProcessMissing`](memory_reporter::memory_report::WarningKind::ProcessMissing) in the
+//! set names the process, and the answers of the other processes are complete.
 
 mod ask;
 mod collect;

@@ -1,9 +1,9 @@
-//! Rules that replace the parts of names that change from run to run (process ids, addresses, counts) before two
-//! reports are compared.
+//! Rules for names that change from run to run (process ids, addresses, counts). The rules replace the changing parts
+//! before two reports are compared.
 //!
-//! A rule is data: a pattern and a replacement. Firefox's rules are the default. A program adds its own with
-//! [`normalize_names!`](memory_reporter::normalize_names), which files of its reports contain. The caller of a
-//! comparison can add more.
+//! A rule is data: a pattern and a replacement. Firefox's rules are the default. A program adds its own rules with
+//! [`normalize_names!`](memory_reporter::normalize_names), and files of its reports contain these rules. The caller of
+//! a comparison can add more.
 
 use core::fmt;
 use std::borrow::Cow;
@@ -12,10 +12,10 @@ use memory_report::{Report, ReportSet, Warning, WarningKind};
 
 use crate::pattern::{self, PatternSet, Regex, RegexBuilder};
 
-/// A compiled pattern may use this many bytes: patterns in files are untrusted.
+/// A compiled pattern may use at most this many bytes, because patterns in files are not trusted.
 const MAX_PATTERN_MEMORY: usize = 1 << 20;
 
-/// Which names a rule applies to.
+/// The names that a rule applies to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NormalizeNames {
@@ -32,20 +32,20 @@ pub enum NormalizeNames {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NormalizeRule {
-    /// In the syntax of the crate `regex`.
+    /// The pattern, in the syntax of the crate `regex`.
     pub pattern: Cow<'static, str>,
-    /// The replacement: `$1` and `${name}` insert the match of a group, `$$` a dollar sign.
+    /// The replacement. `$1` and `${name}` insert the match of a group, `$$` inserts a dollar sign.
     pub replacement: Cow<'static, str>,
-    /// Which names the rule applies to. Default: all.
+    /// The names that the rule applies to. Default: all.
     pub names: NormalizeNames,
-    /// The rule applies only to names that start with this. Default: empty.
+    /// The rule applies only to names that start with this text. Default: empty.
     pub within: Cow<'static, str>,
-    /// Whether to replace all matches or only the first. Default: all.
+    /// Whether all matches are replaced, or only the first. Default: all.
     pub every: bool,
 }
 
 impl NormalizeRule {
-    /// A rule that replaces all matches in all names.
+    /// Creates a rule that replaces all matches in all names.
     pub fn new(pattern: impl Into<Cow<'static, str>>, replacement: impl Into<Cow<'static, str>>) -> Self {
         let (pattern, replacement) = (pattern.into(), replacement.into());
         let (names, within) = (NormalizeNames::All, Cow::Borrowed(""));
@@ -110,7 +110,7 @@ fn firefox(
 #[non_exhaustive]
 pub struct DiffOptions {
     /// The rules for names, in order. Default: Firefox's rules. The rules that the sets contain
-    /// ([`ReportSet::name_patterns`]) always follow.
+    /// ([`ReportSet::name_patterns`]) are always applied after these rules.
     pub normalize: Vec<NormalizeRule>,
 }
 
@@ -121,7 +121,7 @@ impl Default for DiffOptions {
 }
 
 impl DiffOptions {
-    /// Firefox's rules.
+    /// Options with Firefox's rules.
     pub fn new() -> Self {
         Self::default()
     }
@@ -134,7 +134,7 @@ impl DiffOptions {
     }
 }
 
-/// A rule that is not valid.
+/// The error for an invalid rule.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct NormalizeError {
@@ -166,7 +166,7 @@ pub(crate) struct Normalizer {
 }
 
 impl Normalizer {
-    /// The rules of `options`, then those of the sets.
+    /// Compiles the rules of `options`, then the rules of the sets.
     pub(crate) fn new(options: &DiffOptions, sets: &[&ReportSet]) -> Result<Self, NormalizeError> {
         let (mut paths, mut processes, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
         for rule in &options.normalize {
@@ -220,7 +220,7 @@ impl Normalizer {
         self.processes.apply(process)
     }
 
-    /// The same reports with normalized names.
+    /// Returns the same reports with normalized names.
     pub(crate) fn normalized(&self, set: &ReportSet) -> ReportSet {
         let mut to = ReportSet::new();
         to.set_usable_size_known(set.usable_size_known());
@@ -252,7 +252,7 @@ impl CompiledRule {
         Ok(Self { regex, replacement, within, every: rule.every })
     }
 
-    /// An upper bound of the length of a name after the replacement, in bytes.
+    /// Returns an upper bound of the length of a name after the replacement, in bytes.
     fn most_bytes(&self, name: &str) -> usize {
         let matches = if self.every { name.len() + 1 } else { 1 };
         let references = self.replacement.matches('$').count();
@@ -265,14 +265,14 @@ impl CompiledRule {
 #[derive(Debug)]
 struct RuleSequence {
     rules: Vec<CompiledRule>,
-    /// All patterns as one, since most names match none.
+    /// All patterns as one, for speed: most names match no pattern.
     any: PatternSet,
 }
 
-/// A name may grow to four times its length plus this many bytes. A rule that exceeds this is skipped: rules in
-/// files are untrusted.
+/// A name may grow to at most four times its length plus this many bytes. A rule that exceeds this limit is skipped,
+/// because rules in files are not trusted.
 const MAX_GROWTH: usize = 256;
-/// A replacement that could need more bytes is not tried.
+/// A replacement that could need more bytes than this is skipped.
 const MAX_NAME: usize = 16 << 20;
 
 impl RuleSequence {

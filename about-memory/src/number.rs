@@ -1,14 +1,14 @@
 //! Formats numbers as `Intl.NumberFormat("en-US")` does.
 //!
-//! Its rule, checked on many values: take the shortest decimal that parses as the same `f64`, then round half away
+//! The rule was checked on many values: take the shortest decimal that parses as the same `f64`, then round half away
 //! from zero. Neither the exact binary value nor Rust's `{:.2}` gives the same digits. Whole numbers that an `f64`
-//! cannot hold are rounded exactly; Firefox has lost their digits already.
+//! cannot represent are rounded exactly; Firefox has already lost their digits.
 
 use std::fmt::Write as _;
 
 use memory_report::Units;
 
-/// The largest whole number up to which an `f64` holds each.
+/// An `f64` represents every whole number up to this.
 const EXACT: u128 = 1 << 53;
 
 /// The unit of bytes.
@@ -42,7 +42,7 @@ impl ByteUnits {
     }
 }
 
-/// Appends an amount with its unit: bytes if `verbose`, else MiB, called MB.
+/// Appends an amount with its unit: in bytes if `verbose`, otherwise in MiB, called MB.
 pub(crate) fn push_amount(to: &mut String, amount: i128, units: Units, verbose: bool) {
     push_amount_in(to, amount, units, if verbose { ByteUnits::B } else { ByteUnits::Mb });
 }
@@ -72,7 +72,7 @@ pub(crate) fn push_amount_in(to: &mut String, amount: i128, units: Units, bytes:
     }
 }
 
-/// Appends the share of `amount` in `root`, in percent.
+/// Appends the share of `root` that `amount` is, in percent.
 pub(crate) fn push_fraction(to: &mut String, amount: i128, root: i128) {
     let ratio = if root == 0 { 1.0 } else { amount as f64 / root as f64 };
     if (0.99995..=1.0).contains(&ratio) {
@@ -83,7 +83,7 @@ pub(crate) fn push_fraction(to: &mut String, amount: i128, root: i128) {
     }
 }
 
-/// Appends `amount` in percent of `whole`, with two decimals. `whole` is not 0.
+/// Appends `amount` in percent of `whole`, with two decimals. `whole` must not be 0.
 pub(crate) fn push_ratio(to: &mut String, amount: i128, whole: i128) {
     push_float(to, amount as f64 / whole as f64, 2, 1);
     to.push('%');
@@ -114,8 +114,8 @@ fn push_scaled(to: &mut String, number: i128, divisor: u32, shift: u32) {
     push_hundredths(to, decimal(hundredths, &mut digits), 1);
 }
 
-/// Appends `number` times ten to the power of `shift`, with two decimals and at least `min_whole`
-/// digits before them.
+/// Appends `number` times ten to the power of `shift`, with two decimals and at least `min_whole` digits before the
+/// decimal point.
 fn push_float(to: &mut String, number: f64, shift: usize, min_whole: usize) {
     if number.is_sign_negative() {
         to.push('-');
@@ -126,7 +126,7 @@ fn push_float(to: &mut String, number: f64, shift: usize, min_whole: usize) {
     let text = shortest.bytes();
     let point = text.iter().position(|b| *b == b'.').unwrap_or(text.len());
     let (whole, fraction) = (&text[..point], text.get(point + 1..).unwrap_or(&[]));
-    // Digits up to two behind the (shifted) point, and the one that decides the rounding.
+    // Keeps up to two digits behind the (shifted) point, and the digit that decides the rounding.
     let kept = shift + 2;
     let mut digits = Vec::with_capacity(whole.len() + kept + 1);
     digits.push(b'0');
@@ -145,7 +145,7 @@ fn push_float(to: &mut String, number: f64, shift: usize, min_whole: usize) {
     push_hundredths(to, &digits, min_whole);
 }
 
-/// Appends digits, the last two as decimals.
+/// Appends digits. The last two are decimals.
 fn push_hundredths(to: &mut String, digits: &[u8], min_whole: usize) {
     let (whole, decimals) = digits.split_at(digits.len().saturating_sub(2));
     push_grouped(to, whole, min_whole);
@@ -182,7 +182,7 @@ fn decimal(mut number: u128, room: &mut [u8; 40]) -> &[u8] {
     }
 }
 
-/// Formatted text without allocation.
+/// A buffer for formatted text that needs no allocation.
 struct StackBuffer {
     bytes: [u8; 400],
     len: usize,

@@ -1,5 +1,5 @@
-//! Regular expressions: of the crate `regex` with the feature of that name, else of `regex-lite`, which has the same
-//! syntax without classes of Unicode, and is slower.
+//! Regular expressions. With the feature `regex`, the crate `regex` evaluates them, otherwise `regex-lite`. That crate
+//! has the same syntax without Unicode classes, and is slower.
 
 #[cfg(feature = "regex")]
 mod engine {
@@ -12,11 +12,11 @@ mod engine {
 
     impl PatternSet {
         pub(crate) fn new<'p>(patterns: impl Iterator<Item = &'p Regex>) -> Self {
-            // Without a set, if it would be too large, any name may match.
+            // If the set would be too large, there is no set, and any name may match.
             Self(regex::RegexSet::new(patterns.map(Regex::as_str)).ok())
         }
 
-        /// `false` only if no pattern matches.
+        /// Returns `false` only if no pattern matches.
         pub(crate) fn may_match(&self, text: &str) -> bool {
             self.0.as_ref().is_none_or(|any| any.is_match(text))
         }
@@ -27,9 +27,9 @@ mod engine {
         regex.is_match(text.as_bytes())
     }
 
-    /// The boundary between characters of words in ASCII, and its opposite.
+    /// A word boundary in ASCII, and its opposite.
     pub(crate) const BOUNDARY: [&str; 2] = [r"(?-u:\b)", r"(?-u:\B)"];
-    /// Blanks, as a class and inside of a class.
+    /// A blank, outside and inside of a class.
     pub(crate) const BLANK: [&str; 2] = [r"\s", r"\s"];
     /// A character other than a blank, outside of a class.
     pub(crate) const NO_BLANK: &str = r"\S";
@@ -40,7 +40,7 @@ mod engine {
     pub(crate) use regex_lite::Regex as BytesRegex;
     pub(crate) use regex_lite::{Error, Regex, RegexBuilder};
 
-    /// Many patterns, tried one after the other.
+    /// Many patterns, which are tried one after the other.
     #[derive(Debug)]
     pub(crate) struct PatternSet;
 
@@ -49,7 +49,7 @@ mod engine {
             Self
         }
 
-        /// `false` only if no pattern matches.
+        /// Returns `false` only if no pattern matches.
         pub(crate) fn may_match(&self, _: &str) -> bool {
             true
         }
@@ -60,9 +60,9 @@ mod engine {
         regex.is_match(text)
     }
 
-    /// The boundary between characters of words in ASCII, and its opposite.
+    /// A word boundary in ASCII, and its opposite.
     pub(crate) const BOUNDARY: [&str; 2] = [r"\b", r"\B"];
-    /// Blanks, as a class and inside of a class.
+    /// A blank, outside and inside of a class.
     pub(crate) const BLANK: [&str; 2] = [
         r"[\t-\r \u{85}\u{a0}\u{1680}\u{2000}-\u{200a}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}]",
         r"\t-\r \u{85}\u{a0}\u{1680}\u{2000}-\u{200a}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}",

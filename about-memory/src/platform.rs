@@ -1,4 +1,4 @@
-//! Sockets, processes and signals of the operating system: the only module that names one.
+//! Sockets, processes and signals of the operating system. Only this module depends on the operating system.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -10,7 +10,7 @@ pub(crate) use linux::*;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use unknown::*;
 
-/// Why a connection to a socket failed.
+/// The reason why a connection to a socket failed.
 #[derive(Debug)]
 #[allow(dead_code, reason = "other systems do not make these")]
 pub(crate) enum ConnectError {
@@ -18,12 +18,12 @@ pub(crate) enum ConnectError {
     Foreign,
     /// No process listens on the socket.
     Refused,
-    /// The queue of connections is full: the process has not accepted any for long.
+    /// The queue of connections is full, because the process has not accepted any for a long time.
     Crowded,
     Io(std::io::Error),
 }
 
-/// A process that was found without a request to it.
+/// A process that was found in the system, without a request to the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RunningProgram {
     pub(crate) pid: u32,

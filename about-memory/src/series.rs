@@ -17,7 +17,7 @@ pub use text::SeriesText;
 
 const MAX_DEPTH: u32 = 100;
 
-/// The order of the rows of a [`Series`]. Bytes always come before counts.
+/// The order of the rows of a [`Series`]. Rows in bytes are always before counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SeriesSort {
@@ -49,7 +49,7 @@ impl Default for SeriesOptions {
 }
 
 impl SeriesOptions {
-    /// The defaults.
+    /// Options with all defaults.
     pub fn new() -> Self {
         Self::default()
     }
@@ -61,31 +61,32 @@ impl SeriesOptions {
         self
     }
 
-    /// How many levels below each path also have rows, at most 100. Default: 0.
+    /// Sets how many levels below each path also have rows, at most 100. Default: 0.
     #[must_use]
     pub fn depth(self, levels: u32) -> Self {
         Self { depth: levels, ..self }
     }
 
-    /// Rows below a path are omitted if they never reach this percentage of it. Default: 1.
+    /// Sets the threshold: a row below a path is omitted if its amount is below this percentage of the path's amount in
+    /// all reports. Default: 1.
     #[must_use]
     pub fn threshold(self, percent: f64) -> Self {
         Self { threshold: percent, ..self }
     }
 
-    /// Only processes whose name contains this text count. Default: all.
+    /// Limits the series to processes whose name contains this text. Default: all processes.
     #[must_use]
     pub fn process(self, part: impl Into<String>) -> Self {
         Self { process: Some(part.into()), ..self }
     }
 
-    /// Whether each process has rows besides the totals. Default: no.
+    /// Sets whether each process has rows, in addition to the totals. Default: no.
     #[must_use]
     pub fn by_process(self, by_process: bool) -> Self {
         Self { by_process, ..self }
     }
 
-    /// The order of rows. Default: the largest first.
+    /// Sets the order of rows. Default: the largest first.
     #[must_use]
     pub fn sort(self, sort: SeriesSort) -> Self {
         Self { sort, ..self }
@@ -115,9 +116,9 @@ impl SeriesOptions {
 pub struct Series {
     options: SeriesOptions,
     reports: Vec<String>,
-    /// For each chosen path, whether some report contains it.
+    /// For each chosen path: whether a report contains it.
     found: Vec<bool>,
-    /// By process (`None`: the total) and path.
+    /// The amounts by process (`None` for the total) and path.
     rows: BTreeMap<(Option<String>, String), PathAmounts>,
 }
 
@@ -133,7 +134,7 @@ struct PathAmounts {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SeriesRow<'s> {
-    /// The process, or `None` for the total of all.
+    /// The process; `None` for the total of all processes.
     pub process: Option<&'s str>,
     /// The path.
     pub path: &'s str,
@@ -154,13 +155,13 @@ impl SeriesRow<'_> {
 impl Series {
     /// A series without reports.
     pub fn new(mut options: SeriesOptions) -> Self {
-        // Each level has rows, and each row keeps its path.
+        // Limited because each level has rows, and each row stores its path.
         options.depth = options.depth.min(MAX_DEPTH);
         let found = vec![false; options.paths.len()];
         Self { options, reports: Vec::new(), found, rows: BTreeMap::new() }
     }
 
-    /// Adds a report that is later than the others. The text shows it as `name`.
+    /// Adds a report. Reports must be added in the order of time. `name` is the report's name in the text.
     pub fn add(&mut self, name: impl Into<String>, set: &ReportSet) {
         let normalizer = Normalizer::new(&DiffOptions::new(), &[set])
             .expect("the rules of Firefox are regular expressions");
@@ -171,10 +172,10 @@ impl Series {
         let part = self.options.process.clone().unwrap_or_default();
         let counts = |process: &&ProcessTrees<'_>| process.name().contains(&part);
         for process in forest.processes().iter().filter(counts) {
-            // A path below two chosen paths counts once.
+            // A path below two chosen paths is counted once.
             let mut seen = HashSet::new();
             if self.options.paths.is_empty() {
-                // If a line has the name of a tree, the path means the tree.
+                // If a tree and a line have the same name, the path means the tree.
                 let trees: HashSet<_> = process.trees().map(TreeNode::path).collect();
                 let is_tree = |line: &TreeNode<'_, '_>| trees.contains(line.path());
                 for node in process.trees().chain(process.lines().filter(|line| !is_tree(line))) {
@@ -194,8 +195,8 @@ impl Series {
         }
     }
 
-    /// Adds the amounts at a chosen path and below it. Rows belong to segments of a path, not to nodes: which chains
-    /// are merged into one node differs from report to report.
+    /// Adds the amounts at a chosen path and below it. Rows belong to segments of a path, not to nodes: the chains that
+    /// are merged into one node differ from report to report.
     fn add_node(
         &mut self,
         at: usize,
@@ -261,13 +262,13 @@ impl Series {
         &self.reports
     }
 
-    /// The chosen paths that no report contains.
+    /// Returns the chosen paths that no report contains.
     pub fn missing(&self) -> impl Iterator<Item = &str> {
         let paths = self.options.paths.iter().zip(&self.found);
         paths.filter(|(_, found)| !**found).map(|(path, _)| path.as_str())
     }
 
-    /// The rows that are not tiny: the totals first, then process by process.
+    /// Returns the rows that are not tiny: the totals first, then the rows of each process.
     pub fn rows(&self) -> Vec<SeriesRow<'_>> {
         let mut rows: Vec<_> = self
             .all_rows()

@@ -1,31 +1,34 @@
 //! A page in the browser for running processes, reports and heap snapshots, over HTTP on this machine.
 //!
-//! [`Server::start`] serves a [`Session`](crate::session::Session) at `127.0.0.1`, or where [`Listen`] says. The server holds all state and the page
-//! shows it, so a reload or a second page loses nothing.
+//! [`Server::start`] serves a [`Session`](crate::session::Session) at `127.0.0.1`, or at the place that [`Listen`]
+//! selects. The server holds all state and the page shows it, so a reload or a second page loses no data.
 //!
 //! # Security
 //!
 //! Other users of the machine, and pages of other sites in the same browser, can connect to a port of the loopback
-//! address. These rules keep them out:
+//! address. These rules reject them:
 //!
-//! - By default the server binds 127.0.0.1, and accepts the names `127.0.0.1`, `localhost` and `[::1]` with its port in the
-//!   header `Host`, exactly once. A page that rebinds its own name to 127.0.0.1 has another host.
-//! - [`Listen::Unix`] binds a socket with the mode 0600, to which no other user can connect; there `Host` may have any port,
-//!   since ssh forwards one.
-//! - [`Listen::Remote`] binds an address that other machines reach. `Host` must then be one of its names, and the server is
-//!   read-only and measures without private names. It needs the token all the same.
+//! - By default, the server binds 127.0.0.1. The header `Host` must occur exactly once, with the server's port and one
+//!   of the names `127.0.0.1`, `localhost` and `[::1]`. A page that rebinds its own name to 127.0.0.1 sends another
+//!   host.
+//! - [`Listen::Unix`] binds a socket with the mode 0600, so no other user can connect. There `Host` may contain any
+//!   port, because ssh forwards a port.
+//! - [`Listen::Remote`] binds an address that other machines reach. `Host` must then be one of its names. The server is
+//!   read-only, measures without private names, and still needs the token.
 //! - A request of another origin has a foreign `Origin` or `Sec-Fetch-Site`, and is refused.
-//! - Each request to `/api` needs the token, 32 random bytes, as `Authorization: Bearer`. The page gets it in the fragment
-//!   of its address, which a browser never sends. There are no cookies, since cookies ignore ports.
-//! - The page itself has neither data nor token. Its policy allows no inline code, no other source and no HTML from text.
-//! - A request names snapshots, reports and nodes by number, and never a file.
-//! - A program that cannot send a header gets a ticket: an address without the token that gives one file, once, within a minute.
-//! - Requests, bodies, connections and computations have limits. Connections that have not shown the token make room for new
-//!   ones, the oldest first.
+//! - Each request to `/api` needs the token, 32 random bytes, as `Authorization: Bearer`. The page gets the token in
+//!   the fragment of its address, which a browser never sends. Cookies are not used, because they ignore ports.
+//! - The page itself contains neither data nor the token. Its policy forbids inline code, other sources, and HTML from
+//!   text.
+//! - A request names snapshots, reports and nodes by number, never by file.
+//! - A program that cannot send a header gets a ticket: an address without the token that returns one file, once,
+//!   within a minute.
+//! - Requests, bodies, connections and computations have limits. Connections that have not shown the token are closed
+//!   for new connections, the oldest first.
 //! - A server with [`ServeOptions::read_only`] changes nothing, neither in processes nor in the session.
 //! - [`redirect_file`] keeps the token out of the list of processes: only this user can read the file.
 //!
-//! The server speaks as much of HTTP/1.1 (RFC 9112) as browsers need: one request for each connection.
+//! The server implements the part of HTTP/1.1 (RFC 9112) that browsers need: one request per connection.
 
 mod answers;
 mod api;

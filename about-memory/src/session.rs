@@ -1,20 +1,21 @@
-//! What a front end shows of heap snapshots and reports, without a server or a screen: snapshots, censuses, tree maps,
-//! differences, dominator trees, individuals, paths, and the jobs that compute them.
+//! The contents of a front end for heap snapshots and reports, without a server or a screen: snapshots, censuses, tree
+//! maps, differences, dominator trees, individuals, paths, and the jobs that compute them.
 //!
-//! A [`Session`] holds all state, so that a page that reloads, or a second page, loses nothing. A front end asks with a
-//! [`Query`] and gets a [`PendingAnswer`]; equal queries share one computation, and results stay in memory under a budget
-//! ([`SessionOptions::budget`]). Each change of a state is an [`SessionEvent`] with a number. The states of a
-//! snapshot are those of Firefox's Memory tool (`devtools/client/memory/constants.js` and `reducers/`); a computation starts,
-//! and then it is computed, cancelled or failed.
+//! A [`Session`] holds all state, so that a reloaded page or a second page loses no data. A front end asks with a
+//! [`Query`] and gets a [`PendingAnswer`]. Equal queries share one computation, and results stay in memory under a
+//! budget ([`SessionOptions::budget`]). Each change of a state is an [`SessionEvent`] with a number. The states of a
+//! snapshot are the states of Firefox's Memory tool (`devtools/client/memory/constants.js` and `reducers/`). A
+//! computation starts, and then it is computed, cancelled or failed.
 //!
 //! # Where Firefox's panel answers differently
 //!
-//! - A failure is part of the state, so that a front end shows it whatever failed.
-//! - Every snapshot can be removed, failed or unsaved, too.
+//! - A failure is part of the state, so that a front end can show any failure.
+//! - Every snapshot can be removed, even if it failed or is not saved yet.
 //! - A failed difference keeps its two snapshots, and [`Session::ask`] tries again.
-//! - Paths are computed for one node. The walk that all paths of a snapshot follow is kept, so that they take milliseconds.
-//! - Rows that are open are named by node, so that another label or filter keeps them open.
-//! - Rows come as windows, sorted by any column.
+//! - Paths are computed for one node. The session keeps the walk that all paths of a snapshot share, so that further
+//!   paths take milliseconds.
+//! - Open rows are identified by node, so that they stay open with another label or filter.
+//! - Rows are returned in windows, sorted by any column.
 
 mod answer;
 mod cache;

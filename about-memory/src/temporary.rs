@@ -1,8 +1,9 @@
 //! Temporary files and folders that only this user can read.
 //!
-//! A [`TemporaryFolder`] goes when it is dropped. If a signal ends the process, [`remove_all`] removes it, and every file
-//! that has a [`CleanupEntry`]. A process that is killed leaves its folder: the next one that makes a folder removes it. A
-//! folder has a file that its process keeps locked, so the folder of a running process is not removed, also of one in
+//! Dropping a [`TemporaryFolder`] removes it. If a signal ends the process, [`remove_all`] removes the folder, and
+//! every file with a [`CleanupEntry`]. A killed process leaves its folder; the next process that creates a folder
+//! removes it. Each process keeps a file in its folder locked, so that the folder of a running process is not removed,
+//! even if the process is in another container.
 //! another container.
 
 use std::collections::BTreeSet;
@@ -14,30 +15,30 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use memory_report::new_file::{self, Destination, NewFile, Readers};
 use tempfile::{Builder, TempDir};
 
-/// How the names of folders start.
+/// The names of folders start with this.
 const PREFIX: &str = "about-memory-";
-/// The file that the process of a folder keeps locked.
+/// The file that a folder's process keeps locked.
 const LOCK: &str = ".lock";
-/// Its name before it is locked: from the moment at which a folder has a `LOCK`, the lock is held.
+/// The name of this file before it is locked. As soon as a folder contains `LOCK`, the lock is held.
 const UNLOCKED: &str = ".lock-new";
-/// Another thread may still make a file in a folder that is being removed.
+/// Removing a folder is tried this many times, because another thread may still create a file in it.
 const ATTEMPTS: usize = 5;
 
-/// The files and folders that go if a signal ends this process.
+/// The files and folders that are removed if a signal ends this process.
 static CLEANUP: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn cleanup() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     CLEANUP.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A file or a folder that [`remove_all`] removes, until this is dropped.
+/// A file or a folder that [`remove_all`] removes. Dropping the entry cancels this.
 #[derive(Debug)]
 pub struct CleanupEntry(PathBuf);
 
 impl CleanupEntry {
-    /// An entry for a path.
+    /// Creates an entry for a path.
     pub fn new(path: &Path) -> Self {
-        // The process may change its folder.
+        // The path must be absolute, because the process may change its current folder.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         cleanup().insert(path.clone());
         Self(path)
@@ -50,7 +51,7 @@ impl Drop for CleanupEntry {
     }
 }
 
-/// Removes what has a [`CleanupEntry`], before a signal ends this process.
+/// Removes the file or folder of each [`CleanupEntry`], before a signal ends this process.
 pub fn remove_all() {
     for path in core::mem::take(&mut *cleanup()) {
         remove(&path);
@@ -62,13 +63,13 @@ fn remove(path: &Path) {
         let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
         match removed {
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
-            // A file that cannot be removed stays: the process ends.
+            // A file that cannot be removed stays, because the process must end.
             _ => return,
         }
     }
 }
 
-/// As [`new_file::write`], and the incomplete file does not stay if a signal ends this process.
+/// Like [`new_file::write`]. If a signal ends this process, the incomplete file is removed.
 ///
 /// # Errors
 ///
@@ -101,17 +102,17 @@ pub fn write_new<T, E: From<io::Error>>(
 #[derive(Debug)]
 pub struct TemporaryFolder {
     path: PathBuf,
-    /// The lock ends with the process, however that ends.
+    /// Holds the lock. The system releases it when the process ends in any way.
     _lock: Option<File>,
     _entry: CleanupEntry,
 }
 
 impl TemporaryFolder {
-    /// Makes a folder, and removes those that killed processes of this user left.
+    /// Creates a folder, and removes the folders that killed processes of this user left.
     ///
     /// # Errors
     ///
-    /// If the folder cannot be made.
+    /// If the folder cannot be created.
     pub fn new() -> io::Result<Self> {
         let folders = std::env::temp_dir();
         sweep(&folders);
@@ -121,7 +122,7 @@ impl TemporaryFolder {
         Ok(Self { _entry: CleanupEntry::new(&path), _lock: lock, path })
     }
 
-    /// Its path.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -133,7 +134,8 @@ impl Drop for TemporaryFolder {
     }
 }
 
-/// A folder that only this user can enter. Where folders have no mode, the folder around it decides.
+/// Creates a folder that only this user can enter. On platforms without file modes, access depends on the parent
+/// folder.
 pub(crate) fn private_folder(prefix: &str, within: &Path) -> io::Result<TempDir> {
     let mut private = Builder::new();
     private.prefix(prefix);
@@ -142,7 +144,8 @@ pub(crate) fn private_folder(prefix: &str, within: &Path) -> io::Result<TempDir>
     private.tempdir_in(within)
 }
 
-/// Creates a file that only this user can read, or empties one that is there. Where files have no mode, the folder decides.
+/// Creates a file that only this user can read, or empties an existing file. On platforms without file modes, access
+/// depends on the folder.
 pub(crate) fn private_file(path: &Path) -> io::Result<File> {
     let mut private = File::options();
     private.write(true).create(true).truncate(true);
@@ -151,7 +154,7 @@ pub(crate) fn private_file(path: &Path) -> io::Result<File> {
     private.open(path)
 }
 
-/// Locks a new folder for this process; `None` on systems without locks: there are no sweeps.
+/// Locks a new folder for this process. `None` on systems without locks, where old folders are not removed.
 fn lock(folder: &Path) -> io::Result<Option<File>> {
     let first = folder.join(UNLOCKED);
     let file = private_file(&first)?;
@@ -163,7 +166,7 @@ fn lock(folder: &Path) -> io::Result<Option<File>> {
     Ok(Some(file))
 }
 
-/// Removes the folders of processes that have ended. What cannot be looked at stays.
+/// Removes the folders of ended processes. A folder that cannot be read stays.
 fn sweep(folders: &Path) {
     for entry in fs::read_dir(folders).into_iter().flatten().flatten() {
         if is_left(&entry) {
@@ -172,19 +175,19 @@ fn sweep(folders: &Path) {
     }
 }
 
-/// Whether a folder is of a process of this user that has ended.
+/// Whether a folder belongs to an ended process of this user.
 fn is_left(entry: &DirEntry) -> bool {
     let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
         && entry.file_type().is_ok_and(|kind| kind.is_dir())
         && entry.metadata().is_ok_and(|found| is_own(&found));
-    // Without a lock it is another folder, such as one that `save --all` made.
+    // A folder without a lock file is another kind of folder, such as one from `save --all`.
     is_ours && File::open(entry.path().join(LOCK)).is_ok_and(|file| try_lock(&file))
 }
 
 #[cfg(feature = "live")]
 use crate::platform::{is_own, try_lock};
 
-/// Without the feature `live` the crate knows no system, and so no locks.
+/// Without the feature `live`, the crate has no code for the system, so there are no locks.
 #[cfg(not(feature = "live"))]
 fn is_own(_: &fs::Metadata) -> bool {
     false

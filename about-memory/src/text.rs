@@ -16,12 +16,12 @@ use crate::view::{EntrySort, TextOptions};
 
 use process::ProcessText;
 
-/// The name of the first process of a program. All of its resident memory counts in the total.
+/// The name of a program's first process. All of its resident memory counts in the total.
 const MAIN_PROCESS: &str = "Main Process";
 /// At most this many warnings are shown unless the text is verbose.
 const SOME_WARNINGS: usize = 20;
 
-/// The text of `set`: all processes, their trees and other measurements.
+/// Returns the text of `set`: all processes, with their trees and other measurements.
 ///
 /// ```
 /// use memory_reporter::{Kind, Report, ReportSet, Units};
@@ -47,7 +47,7 @@ pub fn text(set: &ReportSet) -> ReportText<'_> {
     ReportText { set, view: TextOptions::default(), filter: None, forest: OnceCell::new() }
 }
 
-/// The text of a set, with its options. Its [`Display`](fmt::Display) writes the text. [`text`] makes one.
+/// The text of a set, with its options, made by [`text`]. Its [`Display`](fmt::Display) writes the text.
 #[derive(Debug)]
 pub struct ReportText<'a> {
     set: &'a ReportSet,
@@ -57,15 +57,15 @@ pub struct ReportText<'a> {
 }
 
 impl<'a> ReportText<'a> {
-    /// Whether to show bytes instead of MB, and all entries however small. Default: no.
+    /// Whether to show bytes instead of MB, and all entries, however small. Default: no.
     #[must_use]
     pub fn verbose(mut self, verbose: bool) -> Self {
         self.view.verbose = verbose;
         self
     }
 
-    /// Whether to show the description of each report behind its name. Firefox shows it when the mouse is over the name.
-    /// Default: no.
+    /// Whether to show the description of each report behind its name. Firefox shows the description when the mouse is
+    /// over the name. Default: no.
     ///
     /// ```
     /// use memory_reporter::{Kind, Report, ReportSet, Units};
@@ -82,49 +82,49 @@ impl<'a> ReportText<'a> {
         self
     }
 
-    /// Entries below this percentage of the root of their tree become `(N tiny)`. Default: 1.
+    /// Sets the threshold: entries below this percentage of the root of their tree become `(N tiny)`. Default: 1.
     #[must_use]
     pub fn threshold(mut self, percent: f64) -> Self {
         self.view.threshold = percent;
         self
     }
 
-    /// Shows at most this many levels below the root of each tree. Default: all.
+    /// Sets the maximum number of levels below the root of each tree. Default: all levels.
     #[must_use]
     pub fn depth(mut self, levels: u32) -> Self {
         self.view.depth = Some(levels);
         self
     }
 
-    /// The order of the entries below an entry. Default: the largest first.
+    /// Sets the order of the entries below an entry. Default: the largest first.
     #[must_use]
     pub fn sort(mut self, sort: EntrySort) -> Self {
         self.view.sort = sort;
         self
     }
 
-    /// The unit of bytes. Default: MB, or B if verbose.
+    /// Sets the unit of bytes. Default: MB, or B if verbose.
     #[must_use]
     pub fn units(mut self, units: ByteUnits) -> Self {
         self.view.bytes = Some(units);
         self
     }
 
-    /// Shows only processes whose name contains `part`, and their total in the first line. Default: all.
+    /// Shows only processes whose name contains `part`, and their total in the first line. Default: all processes.
     #[must_use]
     pub fn process(mut self, part: impl Into<String>) -> Self {
         self.view.process = Some(part.into());
         self
     }
 
-    /// Shows only reports whose path the filter accepts, and their sums. The total in the first line is still that
-    /// of all reports.
+    /// Shows only reports whose path the filter accepts, and their sums. The total in the first line still counts all
+    /// reports.
     #[must_use]
     pub fn filter(self, filter: PathFilter) -> Self {
         Self { filter: Some(filter), forest: OnceCell::new(), ..self }
     }
 
-    /// The trees that are shown.
+    /// Returns the trees that are shown.
     pub fn forest(&self) -> &Forest<'a> {
         self.forest.get_or_init(|| match &self.filter {
             Some(filter) if !filter.is_empty() => Forest::filtered(self.set, |path| filter.accepts(path)),
@@ -132,7 +132,7 @@ impl<'a> ReportText<'a> {
         })
     }
 
-    /// The warnings of the set and of its trees.
+    /// Returns the warnings of the set and of its trees.
     pub fn warnings(&self) -> impl Iterator<Item = &Warning> {
         self.set.warnings().iter().chain(self.forest().warnings())
     }
@@ -184,7 +184,7 @@ impl fmt::Display for ReportText<'_> {
         }
         let collator = Collator::new();
         for process in processes {
-            // A set of several processes names each with its warnings.
+            // If a set has several processes, each warning names its process.
             let own = format!("{}: heap-allocated", process.name());
             let is_undeclared = |subject: &str| subject == "heap-allocated" || subject == own;
             let text = ProcessText {
@@ -201,8 +201,8 @@ impl fmt::Display for ReportText<'_> {
     }
 }
 
-/// What a process adds to the total: the main process all of its resident memory, the others what they do not
-/// share.
+/// Returns the amount that a process adds to the total. The main process adds all of its resident memory. Another process
+/// adds its unshared memory, or all resident memory if the unshared memory is unknown.
 pub(crate) fn resident_share(process: &ProcessTrees<'_>) -> i128 {
     let all = process.resident().unwrap_or(0);
     let own = process.resident_unique().unwrap_or(0);
@@ -210,8 +210,8 @@ pub(crate) fn resident_share(process: &ProcessTrees<'_>) -> i128 {
     i128::from(share)
 }
 
-/// Main processes first, in the order of the set; then by resident memory, the largest first; then by name in
-/// UTF-16.
+/// Orders main processes first, in the order of the set. Then orders by resident memory, the largest first, then by
+/// name in UTF-16.
 pub(crate) fn compare(a: &ProcessTrees<'_>, b: &ProcessTrees<'_>) -> core::cmp::Ordering {
     let is_main = |p: &ProcessTrees<'_>| p.name().starts_with(MAIN_PROCESS);
     let resident = |p: &ProcessTrees<'_>| p.resident().filter(|amount| *amount != 0).unwrap_or(-1);
@@ -224,7 +224,7 @@ pub(crate) fn compare(a: &ProcessTrees<'_>, b: &ProcessTrees<'_>) -> core::cmp::
     }
 }
 
-/// Sorts trees or lines by name; equal names keep the order of the set.
+/// Sorts trees or lines by name. Equal names keep the order of the set.
 pub(crate) fn sorted<'p, 'a>(
     nodes: impl Iterator<Item = TreeNode<'p, 'a>>,
     by: &Collator,

@@ -8,7 +8,7 @@ use crate::number::{self, ByteUnits};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EntrySort {
-    /// The largest first; in a diff, the largest change in the entry or below it first.
+    /// The largest amount first. In a diff, the largest change in the entry or below it first.
     #[default]
     Amount,
     /// By name.
@@ -18,18 +18,18 @@ pub enum EntrySort {
 /// All options of a text except the filter.
 #[derive(Clone, Debug)]
 pub(crate) struct TextOptions {
-    /// Show bytes, and all entries however small.
+    /// Whether to show bytes, and all entries, however small.
     pub(crate) verbose: bool,
-    /// Show the description of each report behind its name.
+    /// Whether to show the description of each report behind its name.
     pub(crate) descriptions: bool,
     /// Entries below this percentage of the root of their tree are tiny.
     pub(crate) threshold: f64,
-    /// Show at most this many levels below the root.
+    /// The maximum number of levels below the root. `None`: all levels.
     pub(crate) depth: Option<u32>,
     pub(crate) sort: EntrySort,
-    /// `None`: MB, or B if verbose.
+    /// The unit of bytes. `None`: MB, or B if verbose.
     pub(crate) bytes: Option<ByteUnits>,
-    /// Show only processes whose name contains this.
+    /// Show only processes whose name contains this text. `None`: all processes.
     pub(crate) process: Option<String>,
 }
 
@@ -50,8 +50,8 @@ impl TextOptions {
         self.process.as_ref().is_none_or(|part| process.contains(part.as_str()))
     }
 
-    /// Whether an entry is tiny compared with the root. The comparison uses floats, as Firefox does: a root of 0
-    /// gives NaN or infinity, so the result depends on the sign.
+    /// Whether an entry is tiny compared with the root. The comparison uses floats, as in Firefox: a root of 0 gives
+    /// NaN or infinity, so the result depends on the sign.
     pub(crate) fn is_tiny(&self, weight: i128, total: i128) -> bool {
         !self.verbose && 100.0 * weight as f64 / (total as f64) < self.threshold
     }

@@ -1,5 +1,5 @@
-// Builds assets/page.html of the crate: the page with script and style, and their hashes in its security policy.
-// With --check, fails if the present file differs from the build.
+// Builds assets/page.html of the crate: the page with script and style, and the hashes of both in its security policy.
+// With --check, fails if a built file differs from the build.
 import { createHash } from "node:crypto";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { build } from "esbuild";
@@ -49,7 +49,7 @@ const served = {
 };
 const files = [[output, page], ...Object.entries(served).map(([name, text]) => [here(`../assets/${name}`), text])];
 
-/** Ways to give the page text. Only `src/widgets/elements.ts` may use them: it escapes characters that deceive a reader. */
+/** Ways to give the page text. Only `src/widgets/elements.ts` may use them, because it escapes characters that deceive a reader. */
 const TEXT = /\.(textContent|innerText|innerHTML|outerHTML|title|ariaLabel) = |\["(title|textContent)"\]|setAttribute(NS)?\("(title|aria-label|aria-description)"|createTextNode|insertAdjacent|new Option\(/;
 const sources = (await readdir(here("src"), { recursive: true })).filter((name) => name.endsWith(".ts") && name !== "widgets/elements.ts");
 
@@ -65,7 +65,7 @@ if (process.argv.includes("--check")) {
     console.error(`${file.pathname.split("/").slice(-2).join("/")} is out of date: run \`npm run build\` and commit it`);
     process.exit(1);
   }
-  // The lock file names the public registry, even if the packages came from a mirror.
+  // The lock file must name the public registry, even if the packages came from a mirror.
   const lock = JSON.parse(await readFile(here("package-lock.json"), "utf8"));
   for (const [name, { resolved = "" }] of Object.entries(lock.packages)) {
     if (resolved && !resolved.startsWith("https://registry.npmjs.org/")) throw new Error(`${name}: from ${resolved}`);

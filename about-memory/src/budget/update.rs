@@ -14,7 +14,7 @@ const HEAD: &str = "\
 # processes of one program go into a table such as [process.\"Main Process\"].
 ";
 
-/// In percent; larger values are clamped.
+/// The largest headroom, in percent. Larger values are clamped.
 const MAX_HEADROOM: f64 = 1_000_000.0;
 
 /// Options for making a budget from a report.
@@ -37,22 +37,22 @@ impl BudgetOptions {
         Self::default()
     }
 
-    /// Headroom of a maximum above the reported amount, in percent, at most 1,000,000. Default: 10.
+    /// Sets the headroom of maxima above the reported amounts, in percent, at most 1,000,000. Default: 10.
     #[must_use]
     pub fn headroom(mut self, percent: f64) -> Self {
         self.headroom = percent;
         self
     }
 
-    /// Paths that get a limit, in addition to those that have one. Default: none. Without paths, an empty budget
-    /// gets `explicit` and those of its children that are at least 1 % of it.
+    /// Adds a path that gets a limit. Paths that already have a limit keep one. Default: none. Without added paths, an
+    /// empty budget gets `explicit` and each child that holds at least 1 % of `explicit`.
     #[must_use]
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.paths.push(path.into());
         self
     }
 
-    /// The chosen paths that `set` does not contain. They get no maximum.
+    /// Returns the added paths that `set` does not contain. These paths get no maximum.
     pub fn missing(&self, set: &ReportSet) -> Vec<&str> {
         let forest = Forest::new(set);
         let reported = |path: &str| forest.processes().iter().any(|process| process.node(path).is_some());
@@ -61,8 +61,8 @@ impl BudgetOptions {
 }
 
 impl Budget {
-    /// Updates the text of a budget, which may be empty, for `set`. Each maximum becomes the reported amount plus
-    /// headroom. Minima, and limits on paths that `set` does not contain, stay.
+    /// Updates the text of a budget for `set`. The text may be empty. Each maximum becomes the reported amount plus
+    /// headroom. Minima, and limits on paths that `set` does not contain, do not change.
     ///
     /// # Errors
     ///
@@ -100,7 +100,8 @@ struct BudgetWriter<'s> {
 }
 
 impl BudgetWriter<'_> {
-    /// Sets each maximum of a table.
+    /// Sets each maximum of a table to the reported amount plus headroom. `process` is the table's name; `None` for all
+    /// processes.
     fn update(&self, process: Option<&str>, table: &mut Item) {
         let Some(table) = table.as_table_like_mut() else { return };
         for (path, item) in table.iter_mut() {
@@ -153,7 +154,7 @@ impl BudgetWriter<'_> {
         Limit::on_path(process, path, "0").ok()?.amount(&self.forest)
     }
 
-    /// `explicit`, and its larger children in any process.
+    /// Returns `explicit`, and each child that holds at least 1 % of it in any process.
     fn default_paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
         for process in self.forest.processes() {
@@ -213,7 +214,7 @@ fn ceil(number: i128, divisor: i128) -> i128 {
     number.div_euclid(divisor) + i128::from(number.rem_euclid(divisor) > 0)
 }
 
-/// The first two segments of a path. The path of a child may be longer, since chains are merged.
+/// Returns the first two segments of a path. A child's path may be longer, because chains of nodes are merged.
 fn first_two(path: &str) -> &str {
     path.match_indices('/').nth(1).map_or(path, |(end, _)| &path[..end])
 }

@@ -33,13 +33,13 @@ limit does not hold.";
 
 #[derive(Args)]
 pub(crate) struct CheckCommand {
-    /// The report file, compressed or not, `-` for standard input; or the number of a running process.
+    /// The report file, compressed or not; `-` for standard input; or the process id or the name of a running process.
     file: InputArgument,
     /// The budget file.
     #[arg(long, value_name = "FILE")]
     budget: PathBuf,
-    /// Write the budget instead: set each maximum to the reported amount plus headroom. A new budget gets
-    /// `explicit` and its children, or the paths of `--path`.
+    /// Write the budget instead of checking it: set each maximum to the reported amount plus headroom. A new budget
+    /// limits `explicit` and its children, or the paths of `--path`.
     #[arg(long, conflicts_with = "json")]
     write: bool,
     /// Headroom of a written budget above the reported amount.
@@ -48,7 +48,7 @@ pub(crate) struct CheckCommand {
     /// Choose this path. It gets a maximum in the written budget. Repeatable.
     #[arg(long, value_name = "PATH", requires = "write")]
     path: Vec<String>,
-    /// Write JSON instead of text. It has each limit with its amount.
+    /// Write JSON instead of text. The JSON contains each limit with its amount.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

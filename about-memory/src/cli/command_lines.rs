@@ -20,8 +20,8 @@ fn pages() -> impl Iterator<Item = PathBuf> {
     entries.filter(|path| path.extension().is_some_and(|extension| extension == "md"))
 }
 
-/// The simple commands of a shell line, as words. Understands quotes, comments, redirections and the characters
-/// between commands.
+/// Returns the simple commands of a shell line, as words. Understands quotes, comments, redirections and the characters
+/// that separate commands.
 fn commands(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![Vec::new()];
     let (mut word, mut quote) = (None::<String>, None);
@@ -50,11 +50,11 @@ fn commands(line: &str) -> Vec<Vec<String>> {
             (None, _) => word.get_or_insert_default().push(character),
         }
     }
-    assert!(quote.is_none(), "a quote has no end: {line}");
+    assert!(quote.is_none(), "unclosed quote: {line}");
     commands
 }
 
-/// The number of `about-memory` commands in this line, or why the parser refuses one of them.
+/// Returns the number of `about-memory` commands in this line, or the parser's error for one of them.
 fn check(line: &str) -> Result<usize, String> {
     let mut seen = 0;
     for mut command in commands(line) {

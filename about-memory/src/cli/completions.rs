@@ -20,7 +20,7 @@ Examples:
 
 #[derive(Args)]
 pub(crate) struct CompletionsCommand {
-    /// The shell to write the script for.
+    /// Write the script for this shell.
     shell: Shell,
 }
 
@@ -35,7 +35,7 @@ impl CompletionsCommand {
 
 #[derive(Args)]
 pub(crate) struct ManCommand {
-    /// The command whose page to print. [default: the whole program]
+    /// Print the page of this command. [default: the whole program]
     command: Option<String>,
 }
 

@@ -53,10 +53,10 @@ Exit status: 0 on success, 1 if a file cannot be read, 2 for wrong usage, 3 if a
 
 #[derive(Args)]
 pub(crate) struct DiffCommand {
-    /// The earlier report: a file, compressed or not, `-` for standard input, or the number of a running process. Or a
-    /// pprof profile, a DMD dump or a recording.
+    /// The earlier source: a report file, compressed or not, `-` for standard input; the process id or the name of a
+    /// running process; a pprof profile, a DMD dump or a recording.
     first: InputArgument,
-    /// The later report.
+    /// The later source, of the same kind.
     second: InputArgument,
     #[command(flatten)]
     view: TreeView,
@@ -66,7 +66,7 @@ pub(crate) struct DiffCommand {
     /// Replace matches in all names before the comparison. Repeatable.
     #[arg(long, value_name = "REGEX=>REPLACEMENT", value_parser = NormalizeRule::parse)]
     normalize: Vec<NormalizeRule>,
-    /// Write JSON instead of text. It has each change with both amounts, and each condition.
+    /// Write JSON instead of text. The JSON contains each change with both amounts, and each condition.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -111,7 +111,7 @@ impl DiffCommand {
             self.write_json(&mut out, &changes, filter.as_ref(), &checked).map_err(Failure::Output)?;
         } else {
             let set = changes.to_set();
-            // Free what the text does not need before it builds the trees.
+            // The text does not need the changes. They are freed before the trees take memory.
             drop(changes);
             drop((first, second));
             self.write_text(&mut out, &set, filter).map_err(Failure::Output)?;
@@ -137,7 +137,7 @@ impl DiffCommand {
     }
 
     fn write_text(&self, mut out: impl Write, set: &ReportSet, filter: Option<PathFilter>) -> io::Result<()> {
-        // With conditions, standard error has their outcomes only.
+        // With conditions, standard error contains only their outcomes.
         if set.is_empty() && self.fail_if.is_empty() {
             say(&format!("{} and {} have the same reports", self.first.name(), self.second.name()));
         }
@@ -146,7 +146,7 @@ impl DiffCommand {
         write!(out, "{text}")
     }
 
-    /// Writes one report per line, so a million reports need no memory.
+    /// Writes each report at once, on one line, so that a million reports need little memory.
     fn write_json(
         &self,
         mut out: impl Write,

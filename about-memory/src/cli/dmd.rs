@@ -20,7 +20,7 @@ use super::symbols::SymbolSearch;
 /// Default number of suggestions.
 const SUGGESTIONS: usize = 10;
 
-/// Default number of records of each kind, for the author of a program.
+/// Default number of records of each kind in the text for the author of a program.
 const RECORDS: usize = 10;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -56,7 +56,7 @@ pub(crate) struct DmdCommand {
     output: Option<PathBuf>,
     #[command(flatten)]
     when: BlockTime,
-    /// Frames to keep of each stack. Blocks with equal kept frames make one record.
+    /// Frames to keep of each stack. Blocks whose kept frames are equal make one record.
     /// [default: all; 8 for the text of dmd.py, --json and flat tables; 24 with --classic]
     #[arg(long, short = 'f', value_name = "1..24", value_parser = frames)]
     max_frames: Option<u16>,
@@ -81,7 +81,7 @@ pub(crate) struct DmdCommand {
     /// Repeatable.
     #[arg(long, value_name = "TEXT", allow_negative_numbers = true)]
     filter: Vec<String>,
-    /// As --filter, for the stacks of the reporters that reported a block. Repeatable.
+    /// Like --filter, but for the stacks of the reporters that reported a block. Repeatable.
     #[arg(long, value_name = "TEXT")]
     report_filter: Vec<String>,
     /// Show at most this many rows of each table. [default: 10, and in trees only rows with at least 0.1 % of the whole; 999 for
@@ -95,13 +95,13 @@ pub(crate) struct DmdCommand {
     /// and several of them such as `crate,type,site`, make a tree. Repeatable.
     #[arg(long, value_name = "KEY", value_parser = DmdGrouping::parse, conflicts_with_all = ["folded", "classic", "suggest", "firefox"])]
     by: Vec<DmdGrouping>,
-    /// Suggest memory reporters to write, for unreported memory or for all memory at the peak: its type, the code that
-    /// allocates it, and the code of the reporter. All amounts are estimates.
+    /// Suggest memory reporters to write, for unreported memory or for all memory at the peak. A suggestion shows the
+    /// type, the code that allocates it, and the code of the reporter. All amounts are estimates.
     #[arg(long, group = "form", conflicts_with_all = [
         "file2", "max_frames", "sort_by", "ignore_alloc_fns", "estimate", "report_filter",
     ])]
     suggest: bool,
-    /// Write the text of Firefox's dmd.py. Dumps of Firefox always get it.
+    /// Write the text of Firefox's dmd.py. Dumps of Firefox always get this text.
     #[arg(long, group = "form")]
     firefox: bool,
     #[command(flatten)]
@@ -127,7 +127,7 @@ enum DmdOrder {
     NumBlocks,
 }
 
-/// What a table or a tree is by.
+/// The keys that group the blocks of a table or a tree.
 #[derive(Clone)]
 enum DmdGrouping {
     Table(dmd_analyze::TableKey),
@@ -156,7 +156,7 @@ impl DmdGrouping {
         text.split(',').map(key).collect::<Result<_, _>>().map(Self::Tree)
     }
 
-    /// The keys of a tree. `for_author` makes one of the types, too.
+    /// Returns the keys of a tree; `None` for a table. With `for_author`, the key `type` makes a tree, too.
     fn keys(&self, for_author: bool) -> Option<&[HolderKey]> {
         match self {
             Self::Table(dmd_analyze::TableKey::Type) if for_author => Some(&[HolderKey::Type]),
@@ -228,17 +228,17 @@ impl DmdCommand {
         })
     }
 
-    /// Whether the user asks for another form than the text for the author of a program.
+    /// Whether the user chose a form other than the text for the author of a program.
     fn wants_another_form(&self) -> bool {
         self.firefox || self.suggest || self.json || self.folded || self.classic || !self.by.is_empty()
     }
 
-    /// Whether some of the output are trees. `for_author` makes one of the types, too.
+    /// Whether the output contains trees. With `for_author`, the key `type` makes a tree, too.
     fn has_trees(&self, for_author: bool) -> bool {
         self.by.iter().any(|by| by.keys(for_author).is_some())
     }
 
-    /// Whether views have the types of blocks. They come from whole stacks.
+    /// Whether views show the types of blocks. Types are read from whole stacks.
     fn has_types(&self) -> bool {
         !self.json && self.max_frames.is_none() && !self.ignore_alloc_fns
     }
@@ -254,11 +254,11 @@ impl DmdCommand {
             })
             .max_frames(self.max_frames(for_author || trees))
             .ignore_alloc_fns(self.ignore_alloc_fns)
-            // Filters are about whole stacks.
+            // Filters match whole stacks, so stacks stay whole if there is a filter.
             .fold(self.folded && !self.view.shows_all_frames() && self.filter.is_empty())
             .reporters(for_author)
             .types((for_author || trees) && self.has_types())
-            // The summary and the trees name the same holders, with the same amounts.
+            // The summary and the trees must name the same holders with the same amounts.
             .estimate(self.estimate || for_author || types_as_tree && trees);
         if for_author || trees {
             // The summary and the trees need all records.
@@ -296,7 +296,7 @@ impl DmdCommand {
         }
     }
 
-    /// The blocks at the time that the user asks for, or `default`, or else at the usual one.
+    /// Reads the blocks at the time that the user chose, else at `default`, else at the file's usual time.
     fn read(&self, path: &Path, default: Option<Moment>) -> Result<(Dump, HeapOverview), Failure> {
         let options = self.limits.options();
         let fix = |dump: &mut Dump| self.symbols.fix(dump, &options);
@@ -315,7 +315,7 @@ impl DmdCommand {
                 write(&mut out).and_then(|()| out.flush()).map_err(Failure::Output)
             }
             Some(path) => {
-                // Stacks and sizes of a program are as private as the dump.
+                // Stacks and sizes of a program are as private as the dump, so only this user may read the file.
                 new_file::write(path, true, |out| write(out)).map_err(|error| {
                     Failure::File(path.display().to_string(), anyhow::anyhow!("cannot be written: {error}"))
                 })
@@ -324,7 +324,7 @@ impl DmdCommand {
     }
 }
 
-/// Prints the words of `dmd.py`.
+/// Prints the messages of `dmd.py`.
 fn print_clamped(stats: Option<ClampStats>) {
     let mut text = String::from("Creating block range list.\nClamping block contents.\n");
     if let Some(stats) = stats {
@@ -347,7 +347,7 @@ fn failure(path: &Path, error: dmd_analyze::AnalyzeError) -> Failure {
     Failure::File(path.display().to_string(), error.into())
 }
 
-/// The arguments as the second line of the text repeats them: only the last part of each path.
+/// Returns the arguments for the second line of the text. A path becomes its last part.
 fn arguments() -> Vec<String> {
     env::args_os()
         .skip(2)

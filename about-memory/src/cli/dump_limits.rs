@@ -7,7 +7,7 @@ use dmd_analyze::DumpReadOptions;
 
 #[derive(Args, Clone)]
 pub(crate) struct DumpLimits {
-    /// Read at most this many bytes per file, uncompressed. The limit also holds for debug information.
+    /// Read at most this many bytes per file, uncompressed. The limit also applies to debug information.
     #[arg(long, value_name = "BYTES", default_value_t = DumpReadOptions::MAX_BYTES)]
     max_bytes: u64,
     /// Read at most this many blocks, traces and frames in total.

@@ -65,20 +65,20 @@ frames. If a format cannot express an amount (a negative one, or one above 2^53)
 
 Exit status: 0 on success, 1 if a file cannot be read or does not fit the format, 2 for wrong usage.";
 
-/// How a pprof profile names code.
+/// The way in which a pprof profile names code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum SymbolsIn {
     /// Functions, files and lines are in the profile
     #[default]
     Inline,
-    /// The profile has addresses and build ids, and its reader looks functions up
+    /// The profile has addresses and build ids; its reader looks up the functions
     BuildId,
 }
 
 #[derive(Args)]
 pub(crate) struct ExportCommand {
-    /// A dump of DMD, a recording, a pprof profile, report files (the earliest first), a heap snapshot, or a process; `-`
-    /// for standard input. Of two dumps or recordings, the second minus the first.
+    /// A dump of DMD, a recording, a pprof profile, report files (the earliest first), a heap snapshot, or a process;
+    /// `-` for standard input. Two dumps or recordings give the second minus the first.
     #[arg(value_name = "SOURCE", required = true)]
     sources: Vec<InputArgument>,
     /// The format to write. [default: by the name of the output]
@@ -89,10 +89,10 @@ pub(crate) struct ExportCommand {
     output: Option<PathBuf>,
     #[command(flatten)]
     when: BlockTime,
-    /// Keep the frames of allocators and libraries, and those that start threads and `main`.
+    /// Keep the frames of allocators and libraries, and the frames that start threads and `main`.
     #[arg(long)]
     all_frames: bool,
-    /// Count the bytes that the program requested, not those that it can use.
+    /// Count the bytes that the program requested, not the bytes that it can use.
     #[arg(long)]
     requested: bool,
     /// For pprof: how the profile names code.
@@ -109,7 +109,7 @@ pub(crate) struct ExportCommand {
     tables: TableArguments,
 }
 
-/// The error of [`ExportCommand::report`] on a file of DMD: a dump or a recording.
+/// The error of [`ExportCommand::report`] for a dump or a recording of DMD. The text names the kind.
 #[derive(Debug)]
 struct NoReports(&'static str);
 
@@ -124,7 +124,7 @@ impl std::fmt::Display for NoReports {
 impl std::error::Error for NoReports {}
 
 impl ExportCommand {
-    /// The kinds of files that have what the format needs.
+    /// Returns the kinds of files that the format can be made from.
     pub(super) fn kinds(&self) -> &'static [FileKind] {
         match self.format().map(ExportFormat::kind) {
             Ok(FormatSource::Reports) => &[FileKind::Report, FileKind::Dump, FileKind::Recording],
@@ -187,7 +187,7 @@ impl ExportCommand {
         graph.map_err(|error| Failure::File(source.name(), error.into()))
     }
 
-    /// The nodes of a heap snapshot by allocation stack.
+    /// Reads the nodes of a heap snapshot, by allocation stack.
     fn nodes(&self, source: &InputArgument) -> Result<ConvertedStacks, Failure> {
         if self.when.is_chosen() || self.requested {
             let name = source.name();
@@ -248,7 +248,7 @@ impl ExportCommand {
             limits: &self.limits,
             when: &self.when,
             options: ProfileOptions::new()
-                // Without functions the program's own frames are unknown.
+                // Without function names, the program's own frames cannot be found.
                 .all_frames(self.all_frames || by_build_id)
                 .types(is_pprof && !by_build_id)
                 .requested(self.requested),
@@ -267,7 +267,7 @@ impl ExportCommand {
         })?;
         if merged > 0 {
             say(&format!(
-                "{merged} blocks are missing from heaptrack's counts, as they became parts of larger ones"
+                "{merged} blocks are missing from heaptrack's counts, because they became parts of larger blocks"
             ));
         }
         Ok(())
@@ -302,7 +302,7 @@ impl ExportCommand {
                 error => Failure::File(self.sources[0].name(), error.into()),
             });
         };
-        // Only this user may read the answers of a running process.
+        // The export of a running process or of a private file is private.
         let mut private = false;
         for source in &self.sources {
             private |= source.is_private()?;

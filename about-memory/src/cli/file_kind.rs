@@ -9,7 +9,7 @@ use memory_export::pprof;
 use memory_report::new_file::INCOMPLETE;
 use memory_report::reader::TextSource;
 
-/// The number of bytes that decide.
+/// The kind is detected in this many bytes at the start of a file.
 const START: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl FileKind {
     pub(super) const SHOWN: &[Self] =
         &[Self::Report, Self::Dump, Self::Recording, Self::Snapshot, Self::Pprof, Self::Core];
 
-    /// Its name with an article.
+    /// Returns the name of the kind, with an article.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Report => "a memory report",
@@ -65,7 +65,7 @@ impl FileKind {
         }
     }
 
-    /// How to read it.
+    /// Returns advice on reading a file of this kind.
     fn advice(self) -> &'static str {
         match self {
             Self::Report => "read it with: about-memory show",
@@ -81,7 +81,7 @@ impl FileKind {
         }
     }
 
-    /// The kind of a regular file. `None` for all other paths, and for contents of no known kind.
+    /// Returns the kind of a regular file. `None` for all other paths, and for unknown contents.
     pub(super) fn detect(path: &Path) -> Option<Self> {
         if !std::fs::metadata(path).ok()?.is_file() {
             return None;
@@ -106,7 +106,7 @@ impl FileKind {
         Self::from_start(&start[..length])
     }
 
-    /// The kind by the first bytes, unpacked.
+    /// Detects the kind by the first bytes, unpacked.
     fn from_start(start: &[u8]) -> Option<Self> {
         if Recording::is_start(start) {
             return Some(Self::Recording);
@@ -136,7 +136,7 @@ impl FileKind {
     }
 }
 
-/// Whether a file is a pprof profile. The command that reads it reports why it cannot be read.
+/// Whether a file is a pprof profile. `false` if the file cannot be read: the command that reads it reports the error.
 pub(super) fn is_pprof(path: &Path) -> bool {
     use std::io::Read as _;
     let mut start = Vec::new();
@@ -145,13 +145,14 @@ pub(super) fn is_pprof(path: &Path) -> bool {
     is_file && read(path).is_ok() && pprof::is_pprof(&start)
 }
 
-/// The message in place of the error, if the file is of a kind that the command does not read, or is incomplete.
+/// Returns the message that replaces the error if the command does not read files of this kind, or if the file is
+/// incomplete. `None` if the error stays.
 pub(super) fn explain(name: &str, error: &anyhow::Error, takes: &[FileKind]) -> Option<String> {
     let is_incomplete = |name: &str| name.starts_with(INCOMPLETE);
     if name.rsplit(std::path::is_separator).next().is_some_and(is_incomplete) && Path::new(name).exists() {
-        return Some(format!("{error}; the process that wrote it ended before the file was whole"));
+        return Some(format!("{error}; the process that wrote it ended before the file was complete"));
     }
-    // A sentence of a command is more precise, and an error of the system is another problem.
+    // A sentence of a command is more precise than the hint. An error of the system has another cause.
     if error.is::<String>() || error.is::<&'static str>() || error.is::<io::Error>() {
         return None;
     }

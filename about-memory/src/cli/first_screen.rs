@@ -1,4 +1,4 @@
-//! The first screen of a file of another kind than a report, with the next commands to type.
+//! The first screen of a file that is not a report, with the next commands to type.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -44,7 +44,7 @@ pub(super) fn show(kind: FileKind, input: &InputArgument, limits: &ReadLimits) -
     write!(out, "{text}\n{next}").and_then(|()| out.flush()).map_err(Failure::Output)
 }
 
-/// A command to type next: its words before and after the name of the file, and what it shows.
+/// A command to type next: its words before the file's name, its words after the name, and what the command shows.
 pub(super) type NextCommand = (&'static str, &'static str, &'static str);
 
 /// The next commands for a file of this kind.
@@ -63,7 +63,7 @@ fn commands(kind: FileKind) -> &'static [NextCommand] {
         FileKind::Recording => &[
             ("leaks", "", "the blocks that the program never freed"),
             ("dmd", " --at peak", "the stacks at the peak"),
-            ("html", " -o heap.html", "a page with the heap over the time"),
+            ("html", " -o heap.html", "a page with the heap over time"),
         ],
         FileKind::Snapshot => &[
             ("snapshot dominators", "", "the nodes that keep the most alive"),
@@ -117,7 +117,7 @@ fn dump(path: &Path, limits: &ReadLimits, commands: &mut Vec<NextCommand>) -> Re
     Ok(summary.unwrap_or_else(|| "The dump has no blocks.\n".to_owned()))
 }
 
-/// The code and the types that hold the most memory. `None` without a block.
+/// Returns the code and the types that hold the most memory. `None` if the dump has no block.
 pub(super) fn heap_summary(dump: Dump, overview: &HeapOverview, view: &ProgramOptions) -> Option<String> {
     let options = AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX).estimate(true).types(true);
     let summary = HeapSummary::new(&Analysis::new(dump, &options), view);

@@ -1,4 +1,4 @@
-//! `about-memory heap`: questions about the blocks of a heap, most of them by type.
+//! `about-memory heap`: questions about the blocks of a heap. Most questions are about types.
 
 mod block;
 mod coverage;
@@ -42,7 +42,7 @@ Examples:
 
 `about-memory heap types --help` describes how the program must be built and run.";
 
-/// The kinds of files that questions about types read. A program is its own debug file.
+/// The kinds of files that questions about types read. A program can be its own debug file.
 pub(super) const TYPED: &[FileKind] = &[FileKind::Dump, FileKind::Core, FileKind::Program];
 
 #[derive(Args)]
@@ -52,7 +52,7 @@ pub(crate) struct HeapCommand {
 }
 
 impl HeapCommand {
-    /// The kinds of files that the question is about.
+    /// Returns the kinds of files that the question reads.
     pub(super) fn kinds(&self) -> &'static [FileKind] {
         self.question.kinds()
     }
@@ -62,13 +62,13 @@ impl HeapCommand {
     }
 }
 
-/// A question about a heap. Each is also a command of its own, under its name of before.
+/// A question about a heap. Each question is also a hidden command, under its old name.
 #[derive(Subcommand)]
 pub(crate) enum HeapQuestion {
     /// Show which types the heap consists of.
     #[command(after_help = types::EXAMPLES)]
     Types(Box<TypesCommand>),
-    /// Show memory that vectors, tables, trees and enums have and do not use.
+    /// Show memory that vectors, tables, trees and enums hold but do not use.
     #[command(after_help = waste::EXAMPLES)]
     Waste(Box<waste::WasteCommand>),
     /// Show which fields keep the blocks of a type, or a block, alive.
@@ -86,7 +86,7 @@ pub(crate) enum HeapQuestion {
 }
 
 impl HeapQuestion {
-    /// The kinds of files that the question is about.
+    /// Returns the kinds of files that the question reads.
     pub(super) fn kinds(&self) -> &'static [FileKind] {
         match self {
             Self::Types(_) | Self::Waste(_) | Self::Why(_) | Self::Tasks(_) => TYPED,
@@ -106,7 +106,7 @@ impl HeapQuestion {
     }
 }
 
-/// The end of the help of all questions about types.
+/// Appends the text that ends the help of all questions about types.
 macro_rules! about {
     ($examples:literal) => {
         concat!(
@@ -120,7 +120,7 @@ The core file of a crash has the same contents. A dump of scan mode (about-memor
 }
 use about;
 
-/// Rows of a text without `--limit`.
+/// The number of rows in a text without `--limit`.
 const ROWS: usize = 20;
 
 /// The heap that a question is about, and how much of the answer to show.
@@ -140,7 +140,7 @@ pub(crate) struct HeapInput {
 }
 
 impl HeapInput {
-    /// Reads the heap, and gives it to `show`.
+    /// Reads the heap and calls `show` with it.
     fn with(
         &self,
         show: impl FnOnce(&TypedHeap<'_>, &dyn MemorySource, &Dump) -> Result<(), Failure>,
@@ -158,10 +158,10 @@ impl HeapInput {
     }
 }
 
-/// How a heap is read.
+/// The options for reading a typed heap.
 #[derive(Args, Clone)]
 pub(crate) struct TypedHeapReader {
-    /// A core file of the same moment as the dump. It has the statics of the program.
+    /// A core file of the same moment as the dump. It contains the statics of the program.
     #[arg(long, value_name = "FILE")]
     core: Option<PathBuf>,
     /// The program with its debug information, if it is not at the path in the dump.
@@ -174,17 +174,18 @@ pub(crate) struct TypedHeapReader {
 }
 
 impl TypedHeapReader {
-    /// Reads the heap with these symbols and limits.
+    /// Creates a reader with these symbols and limits.
     pub(crate) fn new(symbols: SymbolSearch, limits: DumpLimits) -> Self {
         Self { core: None, program: None, symbols, limits }
     }
 
-    /// Whether the user chose what only a typed heap needs.
+    /// Whether the user gave an option that only a typed heap needs.
     pub(crate) fn is_chosen(&self) -> bool {
         self.core.is_some() || self.program.is_some()
     }
 
-    /// Reads the heap of a source, and gives it to `show`. A process has `timeout` to answer.
+    /// Reads the heap of a source and calls `show` with it. A process must answer within `timeout`; `None` selects a
+    /// default.
     pub(crate) fn with(
         &self,
         source: &InputArgument,
@@ -195,7 +196,7 @@ impl TypedHeapReader {
         let timeout = timeout.unwrap_or(source::TIMEOUT);
         let mut opened = HeapSource::open(source, self.core.as_ref(), timeout, &limits)?;
         let symbols = match self.program.as_deref().and_then(Path::parent) {
-            // The file that the user chose has the names of functions, too.
+            // The folder of the user's file is also searched for the names of functions.
             Some(folder) => self.symbols.clone().with_folder(folder),
             None => self.symbols.clone(),
         };
@@ -211,7 +212,7 @@ impl TypedHeapReader {
             }
         };
         let build_id = module.map_or("", |module| &module.build_id);
-        // A file that the user chose is the one to read or to complain about.
+        // No other file replaces the file that the user chose. `program_file` checks its build id.
         let expected = if self.program.is_some() { "" } else { build_id };
         let found = debug_file(&program, expected, &symbols.all_options(&limits));
         let found = found.unwrap_or(program);
@@ -229,11 +230,11 @@ impl TypedHeapReader {
     }
 }
 
-/// A program or its debug file. It must be of the build that ran. Its sections of debug information may have `max_bytes`
-/// in total.
+/// Maps a program or its debug file. The file must be of the build that ran, with the build id `recorded`. Its sections
+/// of debug information may have `max_bytes` in total.
 fn program_file(program: &Path, recorded: &str, max_bytes: u64) -> Result<MappedFile, Failure> {
     let failure = |error: anyhow::Error| Failure::File(program.display().to_string(), error);
-    // A device or a pipe that a dump names has no end, and much of a file may be holes.
+    // A dump can name a device or a pipe, which has no end. A file can consist mostly of holes.
     let file = MappedFile::open(program).map_err(|error| {
         failure(match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => TypedError::from(error).into(),
@@ -242,7 +243,7 @@ fn program_file(program: &Path, recorded: &str, max_bytes: u64) -> Result<Mapped
     })?;
     if let Some(own) = build_id(&file).filter(|own| !recorded.is_empty() && own != recorded) {
         return Err(failure(anyhow::anyhow!(
-            "is another build than the one that ran: its build id is {own}, not {recorded}"
+            "is not the build that ran: its build id is {own}, not {recorded}"
         )));
     }
     let bytes = debug_bytes(&file);
@@ -261,7 +262,7 @@ fn types_of(program: &Path, file: &[u8], libraries: &[Library<'_>]) -> Result<De
     if let Err(error) = &read
         && !libraries.is_empty()
     {
-        say(&format!("without the types of shared libraries: {error}"));
+        say(&format!("the types of shared libraries are missing: {error}"));
         read = DebugInfo::read(file);
     }
     let info = read.map_err(|error| failure(error.into()))?;
@@ -274,7 +275,7 @@ fn types_of(program: &Path, file: &[u8], libraries: &[Library<'_>]) -> Result<De
     Ok(info)
 }
 
-/// The bytes of all sections of debug information, as the file states them.
+/// Returns the bytes of all sections of debug information, as the file's headers state them.
 fn debug_bytes(program: &[u8]) -> u64 {
     let Ok(file) = object::File::parse(program) else { return 0 };
     let is_debug = |name: &[u8]| name.starts_with(b".debug_") || name.starts_with(b".zdebug_");
@@ -291,13 +292,13 @@ fn build_id(program: &[u8]) -> Option<String> {
     }))
 }
 
-/// A table of a text: its rows and what their last column is.
+/// A table in a text: for each row three columns of numbers and a last column of text.
 struct AmountTable {
     rows: Vec<([String; 3], String)>,
 }
 
 impl AmountTable {
-    /// Rows of bytes of a whole, blocks, and a text.
+    /// Makes rows from bytes, blocks and a text. `whole` is the amount of 100 %.
     fn new(rows: impl IntoIterator<Item = (u64, u64, String)>, whole: u64) -> Self {
         Self::with_numbers(
             rows.into_iter().map(|(of_bytes, blocks, text)| (of_bytes, counted(blocks), text)),
@@ -305,7 +306,7 @@ impl AmountTable {
         )
     }
 
-    /// Rows of bytes of a whole, a number with its unit, and a text.
+    /// Makes rows from bytes, a number with its unit, and a text. `whole` is the amount of 100 %.
     fn with_numbers(rows: impl IntoIterator<Item = (u64, String, String)>, whole: u64) -> Self {
         let row = |(of_bytes, number, text): (u64, String, String)| {
             let percent = 100.0 * of_bytes as f64 / whole.max(1) as f64;
@@ -336,7 +337,7 @@ fn counted(blocks: u64) -> String {
     format!("{blocks} {}", if blocks == 1 { "block" } else { "blocks" })
 }
 
-/// What `--limit` leaves out of this many rows.
+/// Returns the line that counts the rows beyond `limit`. The line is empty if all rows are shown.
 fn left_out(rows: usize, limit: usize) -> String {
     match rows.saturating_sub(limit) {
         0 => String::new(),

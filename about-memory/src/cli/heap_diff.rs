@@ -1,4 +1,4 @@
-//! What changed between two DMD dumps or recordings, by stacks.
+//! The changes between two DMD dumps or recordings, by stacks.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -28,7 +28,7 @@ pub(crate) struct HeapDiff {
 }
 
 impl HeapDiff {
-    /// Writes the difference. Stacks are compared by functions and files, so that those of two builds are the same.
+    /// Writes the difference. Stacks are compared by functions and files, so that equal stacks of two builds match.
     pub(super) fn write(
         &self,
         [first, second]: [&Path; 2],
@@ -49,7 +49,7 @@ impl HeapDiff {
             .types(!json)
             .without_lines(true)
             .estimate(true);
-        // The text of a filter counts as it is.
+        // A filter is plain text here: the backslash keeps a `!` from inverting it.
         if let Some(text) = filter {
             options = options.filter(StackFilter::new(&format!("\\{text}")));
         }

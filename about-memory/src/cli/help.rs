@@ -106,19 +106,20 @@ mod tests {
         assert_eq!(hidden, old.len());
     }
 
-    /// Options that mean something else in one command.
+    /// Options that have another meaning in one command.
     const OTHER_MEANINGS: [(&str, &str); 4] = [
-        // Standard error gets what DMD does, not the command.
+        // In `run`, the option prints the actions of DMD on standard error.
         ("run", "verbose"),
         // The limit is on leaks, not on amounts of reports.
         ("leaks", "fail-if"),
         // A label of a run in Parquet tables, not the label of a node.
         ("export", "label"),
-        // The format has other names: Graphviz and GraphML draw a part of a snapshot.
+        // `metrics` writes only two of the formats.
         ("metrics", "format"),
     ];
 
-    /// The start of an option's help, and the type of its value. Choices of names are one type.
+    /// Returns the first sentence of an option's help, and the type of its value. All choices of names count as one
+    /// type.
     fn meaning(option: &Arg) -> (String, String) {
         let help = option.get_help().map(ToString::to_string).unwrap_or_default().replace('\n', " ");
         let sentence =
@@ -150,7 +151,7 @@ mod tests {
         let different: Vec<_> =
             seen.iter().filter(|(name, meanings)| *name != "by" && meanings.len() > 1).collect();
         assert!(different.is_empty(), "{different:#?}");
-        // The keys of `--by` differ; its first sentence does not.
+        // The keys of `--by` differ between commands, but its first sentence is the same.
         let sentences: BTreeSet<_> = seen["by"].keys().map(|(sentence, _)| sentence).collect();
         assert_eq!(sentences.len(), 1, "{sentences:?}");
         assert!(seen.len() <= 117, "{}", seen.len());

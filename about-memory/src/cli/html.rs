@@ -17,7 +17,7 @@ use super::replay::ReplayableInput;
 use super::symbols::SymbolSearch;
 use super::{Failure, new_file};
 
-/// Most frames of a flame graph: a browser draws this many without delay.
+/// A flame graph has at most this many frames. A browser draws this many without delay.
 const FRAMES: usize = 20_000;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -80,7 +80,7 @@ impl HtmlCommand {
         if let Some(dump) = &self.dmd {
             options = options.flame_graph(self.flame_graph_of(dump)?);
         }
-        // Only this user may read the page of a live process or of a file that is private. Else the umask decides.
+        // Only this user may read the page of a live process or of a private file. The umask decides for other pages.
         let dump = self.dmd.as_ref().map(|path| InputArgument::from(path.clone().into_os_string()));
         let mut private = false;
         for input in [Some(&self.file), self.second.as_ref(), dump.as_ref()].into_iter().flatten() {
@@ -100,7 +100,7 @@ impl HtmlCommand {
             .map_err(|error| Failure::File(self.output.display().to_string(), error.into()))
     }
 
-    /// Reads a report, or what a dump or a recording shows and an empty report.
+    /// Reads one file. Returns its report. The contents of a dump or a recording go to `options`, with an empty report.
     fn read_one(&self, options: &mut HtmlOptions) -> Result<ReportSet, Failure> {
         let path = self.file.path();
         if self.file.is_stdin() {
@@ -120,7 +120,8 @@ impl HtmlCommand {
         Ok(ReportSet::new())
     }
 
-    /// Reads the difference of two reports, or what changed between two heaps and an empty report.
+    /// Reads two files. Returns the difference of their reports. The changes between two heaps go to `options`, with an
+    /// empty report.
     fn read_two(&self, second: &InputArgument, options: &mut HtmlOptions) -> Result<ReportSet, Failure> {
         if !(Recording::is_at(self.file.path()) || Recording::is_at(second.path())) {
             match InputArgument::read_two(&self.file, second, &self.reading) {
@@ -164,7 +165,7 @@ impl HtmlCommand {
         timeline(self.file.path(), &self.symbols, &self.reading.dump_options())
     }
 
-    /// Reads a report, or the flame graph of a dump and an empty report.
+    /// Reads standard input. Returns its report. The flame graph of a dump goes to `options`, with an empty report.
     fn read_stdin(&self, options: &mut HtmlOptions) -> Result<ReportSet, Failure> {
         let failure = |error: anyhow::Error| Failure::File(self.file.name(), error);
         let mut stdin = ReplayableInput::new(io::stdin().lock());
@@ -192,7 +193,7 @@ impl HtmlCommand {
     }
 }
 
-/// A recording over its time.
+/// Returns the time line of a recording.
 pub(super) fn timeline(
     path: &Path,
     symbols: &SymbolSearch,
@@ -207,7 +208,7 @@ pub(super) fn timeline(
     Ok(timeline)
 }
 
-/// The flame graph of a dump with symbols.
+/// Returns the flame graph of a dump, with symbols.
 pub(super) fn flame_graph(dump: Dump) -> FlameGraph {
     let options = AnalyzeOptions::new()
         .max_frames(usize::MAX)

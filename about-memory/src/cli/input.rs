@@ -61,7 +61,8 @@ impl InputArgument {
         (!self.0.exists()).then_some(pid)
     }
 
-    /// The process id of the running process that this names: by its id, or, if no file has this name, by its own name.
+    /// Returns the process id of the running process that this argument names, by its id or its own name. `None` if a file
+    /// has this name, or no listening process has it.
     ///
     /// # Errors
     ///
@@ -74,8 +75,8 @@ impl InputArgument {
         }
     }
 
-    /// Whether only this user may read what it names: a running process, or a file with such a mode. What is made of it is
-    /// then private, too.
+    /// Whether only this user may read the source: a running process, or a file with such a mode. Output from a private
+    /// source is also private.
     ///
     /// # Errors
     ///
@@ -107,14 +108,14 @@ impl InputArgument {
                     .map_err(ReadError::Io)
                     .map(|file| ReadProgress::new(file, self.name(), metadata.len()))
                     .and_then(|file| file::read_from(file, &options)),
-                // Reports what is wrong with the path.
+                // Reading the path reports what is wrong with it.
                 _ => file::read_with(&self.0, &options),
             }
         };
         result.map_err(|error| Failure::File(self.name(), error.into()))
     }
 
-    /// Reads two files at the same time. If both fail, the error is that of the first.
+    /// Reads two files at the same time. If both fail, returns the error of the first file.
     pub(crate) fn read_two(
         first: &Self,
         second: &Self,
@@ -144,14 +145,14 @@ impl InputArgument {
     }
 }
 
-/// Whether the mode of a file lets only its user read it.
+/// Whether the mode of a file lets only its owner read it.
 #[cfg(unix)]
 fn is_private(file: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     file.is_file() && file.mode() & 0o044 == 0
 }
 
-/// Files have no mode here: the folder decides.
+/// Files have no mode on this platform: the folder decides who may read them.
 #[cfg(not(unix))]
 fn is_private(_: &Metadata) -> bool {
     false
@@ -173,7 +174,7 @@ fn stdin_file() -> Option<Metadata> {
 ///
 /// # Errors
 ///
-/// If an input names no process.
+/// If an input names no running process.
 pub(crate) fn pids(inputs: &[InputArgument]) -> Result<Vec<u32>, Failure> {
     inputs.iter().map(pid).collect()
 }
@@ -182,7 +183,7 @@ pub(crate) fn pids(inputs: &[InputArgument]) -> Result<Vec<u32>, Failure> {
 ///
 /// # Errors
 ///
-/// If the input names no process.
+/// If the input names no running process.
 pub(crate) fn pid(input: &InputArgument) -> Result<u32, Failure> {
     let not_one = || {
         Failure::Usage(format!(

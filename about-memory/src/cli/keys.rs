@@ -1,7 +1,7 @@
 //! The keys of a terminal.
 //!
-//! A thread of their own reads them. When the terminal goes away, crossterm reads its end over and over and never returns
-//! (`UnixInternalEventSource::try_read`), so the thread that draws looks for the end of the terminal itself.
+//! A separate thread reads the keys. After the terminal is closed, crossterm reads the end of its input in an endless
+//! loop (`UnixInternalEventSource::try_read`). So the thread that draws checks for the end of the terminal itself.
 
 use std::io::{self, IsTerminal as _};
 use std::mem::ManuallyDrop;
@@ -12,27 +12,27 @@ use std::time::{Duration, Instant};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
 
-/// How often the waiting thread looks whether the terminal is there.
+/// The waiting thread checks this often whether the terminal still exists.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What a terminal has sent.
+/// Input from a terminal.
 pub(super) enum KeyInput {
     Event(Event),
-    /// Nothing yet.
+    /// No input within the time.
     Nothing,
-    /// The terminal has gone away.
+    /// The terminal was closed.
     End,
 }
 
-/// Whether the terminal has gone away. Drawing fails then.
+/// Whether the terminal was closed. Drawing then fails.
 pub(super) fn is_at_end() -> bool {
-    // A terminal that has hung up is not a terminal for the system.
+    // For the system, a closed terminal is no longer a terminal.
     !io::stdin().is_terminal()
 }
 
-/// Gives the terminal back to the shell. If the terminal has gone away, this fails silently.
+/// Returns the terminal to the shell. Fails silently if the terminal was closed.
 pub(super) fn give_back(terminal: DefaultTerminal) {
-    // Dropping it would write about a failure to stderr. That may be the same terminal, and panics.
+    // Not dropped: the drop reports a failure on stderr. If stderr is the closed terminal, that panics.
     let mut terminal = ManuallyDrop::new(terminal);
     let _ = terminal.show_cursor();
     let _ = ratatui::try_restore();
@@ -41,7 +41,7 @@ pub(super) fn give_back(terminal: DefaultTerminal) {
 pub(super) struct TerminalKeys(Receiver<io::Result<Event>>);
 
 impl TerminalKeys {
-    /// Reads standard input, a terminal, from now on.
+    /// Starts to read standard input, which must be a terminal.
     pub(super) fn read() -> io::Result<Self> {
         let (to, from) = mpsc::channel();
         thread::Builder::new().name("keys".to_owned()).spawn(move || {

@@ -56,7 +56,7 @@ pub(crate) struct LeaksCommand {
     limits: DumpLimits,
 }
 
-/// The most that may leak.
+/// The limit on leaked bytes or blocks.
 #[derive(Clone, Copy, Debug)]
 enum LeakLimit {
     Bytes(u128),
@@ -80,7 +80,7 @@ impl LeakLimit {
         Ok(Self::Bytes(u128::from(number) << shift))
     }
 
-    /// Why leaks exceed the limit.
+    /// Returns the reason why leaks exceed the limit. `None` if they do not.
     fn exceeded(self, leaks: &Leaks) -> Option<String> {
         let (leaked, count) = (leaks.bytes(), leaks.blocks());
         let size = |bytes_of: u128| bytes(i128::try_from(bytes_of).unwrap_or(i128::MAX));

@@ -1,7 +1,8 @@
 //! Lines on the screen of a terminal.
 //!
-//! All text of `top` passes through these functions. They escape characters that could deceive a reader: a screen leaves them
-//! out, and two names would look the same. A test refuses lines that are made elsewhere.
+//! All text of `top` passes through these functions. They escape characters that could deceive a reader: a terminal
+//! does not show such characters, so two different names would look equal. A test rejects lines that are made
+//! elsewhere.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};

@@ -58,7 +58,7 @@ impl ListCommand {
     }
 }
 
-/// The two largest of days, hours, minutes and seconds that are not zero.
+/// Formats an uptime with the two largest units that are not zero: days, hours, minutes, seconds.
 fn uptime(seconds: u64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     match (days, hours, minutes) {

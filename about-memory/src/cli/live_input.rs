@@ -9,10 +9,10 @@ use memory_report::{ReportSet, WarningKind};
 
 use super::{Failure, say};
 
-/// The time a process has to answer if no option sets it.
+/// The time that a process has to answer if no option sets it.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The time a process has to write a dump if no option sets it.
+/// The time that a process has to write a dump if no option sets it.
 pub(crate) const DEFAULT_DUMP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Options of requests to processes.
@@ -21,7 +21,7 @@ pub(crate) struct RequestOptions {
     /// Ask all listening processes of this user.
     #[arg(long, conflicts_with = "tree")]
     all: bool,
-    /// Also ask the processes that these have started.
+    /// Also ask the processes that these processes have started.
     #[arg(long)]
     tree: bool,
     /// Ask for names without private data.
@@ -47,12 +47,12 @@ impl RequestOptions {
         self.resident
     }
 
-    /// The time to answer, if the user set one.
+    /// Returns the time to answer, if the user set one.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
 
-    /// The first given option that only applies to processes.
+    /// Returns the first given option that applies only to processes.
     pub(crate) fn used(&self) -> Option<&'static str> {
         let used = [
             (self.all, "--all"),
@@ -72,7 +72,7 @@ impl RequestOptions {
             .timeout(self.timeout.unwrap_or(DEFAULT_TIMEOUT))
     }
 
-    /// The reports of these processes or of all. Prints the missing processes on stderr.
+    /// Returns the reports of these processes or of all. Prints the missing processes on stderr.
     pub(crate) fn collect(&self, pids: &[u32], ask: &AskOptions) -> Result<ReportSet, Failure> {
         let set = self.collect_quietly(pids, ask)?;
         for warning in set.warnings().iter().filter(|warning| warning.kind == WarningKind::ProcessMissing) {
@@ -81,7 +81,7 @@ impl RequestOptions {
         Ok(set)
     }
 
-    /// As [`collect`](Self::collect), but does not print the missing processes.
+    /// Like [`collect`](Self::collect), but does not print the missing processes.
     pub(crate) fn collect_quietly(&self, pids: &[u32], ask: &AskOptions) -> Result<ReportSet, Failure> {
         let set = match self {
             _ if self.all => live::collect_all(ask),
@@ -92,7 +92,7 @@ impl RequestOptions {
     }
 }
 
-/// The error if no process answered.
+/// Returns the failure if no process answered.
 pub(crate) fn failure(pids: &[u32], error: LiveError) -> Failure {
     let error = match error {
         LiveError::Folder(error) => {
@@ -121,10 +121,10 @@ pub(crate) fn failure(pids: &[u32], error: LiveError) -> Failure {
 pub(crate) const HOW_TO_LISTEN: &str =
     "start a program with ABOUT_MEMORY=listen, or call memory_reporter::listen() in it";
 
-/// The time that all processes have to tell their names.
+/// All processes together have this time to send their names.
 const TIME_FOR_NAMES: Duration = Duration::from_secs(2);
 
-/// The listening process of this name, as `about-memory list` shows it.
+/// Returns the id of the listening process with this name, as `about-memory list` shows it.
 ///
 /// # Errors
 ///
@@ -133,7 +133,7 @@ pub(crate) fn process_named(name: &str) -> Result<Option<u32>, Failure> {
     if name.contains('/') {
         return Ok(None);
     }
-    // Without a folder of sockets no process has a name. The caller handles the text as a file.
+    // Without a folder of sockets, no process has a name. The caller then treats the text as a file.
     let listeners = live::list(TIME_FOR_NAMES).unwrap_or_default();
     let has_name =
         |listener: &&live::ListeningProcess| listener.hello.as_ref().is_ok_and(|hello| hello.name == name);
@@ -162,7 +162,7 @@ pub(crate) fn read(pid: u32, options: ReadOptions) -> Result<ReportSet, Failure>
     live::collect(&[pid], &AskOptions::new().read(options)).map_err(|error| failure(&[pid], error))
 }
 
-/// Units of time and their seconds. `ms` ends with `s`, and so comes before it.
+/// Units of time and their seconds. `ms` is first, because it ends with `s`.
 const UNITS: [(&str, f64); 4] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
 /// Parses a number of seconds (a fraction and an exponent are allowed), or a number with a unit: `500ms`, `30s`, `30m`, `2h`.
@@ -173,7 +173,7 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let number: f64 = number.parse().map_err(|_| wrong())?;
     let time = Duration::try_from_secs_f64(number * unit).map_err(|_| wrong())?;
     if time < Duration::from_millis(1) || time > Duration::from_secs(86_400) {
-        return Err("not between a millisecond and a day".to_owned());
+        return Err("must be between a millisecond and a day".to_owned());
     }
     Ok(time)
 }

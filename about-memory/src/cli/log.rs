@@ -27,10 +27,10 @@ milliseconds since the process started, the Rust type `class` if the stack shows
 --length allocations until they are sent. If it drops some, there is a line {\"overflowed\":true}: then use a smaller
 --probability. The log ends with this program. DMD waits again if it waited before.";
 
-/// The time that the program has to end by itself after a signal, besides that of the process for its last answer.
+/// After a signal, the program has this time to end by itself, in addition to the time for the process's last answer.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The parts of a million that stand for all allocations.
+/// The share is sent as parts per million. This number means all allocations.
 const MILLION: f64 = 1e6;
 
 #[derive(Args)]

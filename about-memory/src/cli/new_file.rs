@@ -6,9 +6,9 @@ use std::path::Path;
 use about_memory::temporary;
 use memory_report::new_file::Readers;
 
-/// Writes a temporary file in the same folder and renames it, so that no reader sees half a file. Writes directly to
-/// anything but a plain file, such as `/dev/null` or a pipe. If the file is private, only this user may read it; else
-/// the umask decides. Where files have no mode, the folder decides.
+/// Writes a temporary file in the same folder and renames it, so that no reader sees a partial file. A path that is not
+/// a plain file, such as `/dev/null` or a pipe, is written directly. If the file is private, only this user may read
+/// it; otherwise the umask decides. On platforms without file modes, the folder decides.
 pub(super) fn write<E: From<io::Error>>(
     path: &Path,
     private: bool,

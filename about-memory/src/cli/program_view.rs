@@ -9,7 +9,7 @@ use regex::Regex;
 
 #[derive(Args, Clone)]
 pub(crate) struct ProgramView {
-    /// Keep the frames of allocators and libraries, and those that start threads and `main`.
+    /// Keep the frames of allocators and libraries, and the frames that start threads and `main`.
     #[arg(long, conflicts_with_all = ["firefox", "json", "classic", "suggest"])]
     all_frames: bool,
     /// Also fold frames that match this. The text of a frame is `FUNCTION (FILE:LINE)`. Repeatable.
@@ -20,10 +20,10 @@ pub(crate) struct ProgramView {
     verbose: bool,
 }
 
-/// The same for commands whose only view is that of the author.
+/// The same options, for commands whose only view is the author's.
 #[derive(Args, Clone)]
 pub(crate) struct StackView {
-    /// Keep the frames of allocators and libraries, and those that start threads and `main`.
+    /// Keep the frames of allocators and libraries, and the frames that start threads and `main`.
     #[arg(long)]
     all_frames: bool,
     /// Also fold frames that match this. The text of a frame is `FUNCTION (FILE:LINE)`. Repeatable.
@@ -35,7 +35,7 @@ pub(crate) struct StackView {
 }
 
 impl StackView {
-    /// The options of a view that goes to a terminal, or does not.
+    /// Returns the options of the view. `terminal` is true if the output goes to a terminal.
     pub(super) fn options(&self, terminal: bool) -> ProgramOptions {
         let Self { all_frames, fold, verbose } = self.clone();
         ProgramView { all_frames, fold, verbose }.options(terminal)
@@ -47,7 +47,7 @@ impl ProgramView {
         self.all_frames
     }
 
-    /// The options of a view that goes to a terminal, or does not.
+    /// Returns the options of the view. `terminal` is true if the output goes to a terminal.
     pub(super) fn options(self, terminal: bool) -> ProgramOptions {
         let folds = self
             .fold
@@ -57,7 +57,7 @@ impl ProgramView {
     }
 }
 
-/// The default options. A terminal gets colours unless `$NO_COLOR` forbids them.
+/// Returns the default options. A terminal gets colours unless `$NO_COLOR` forbids them.
 pub(super) fn options(terminal: bool) -> ProgramOptions {
     let colour = terminal && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     ProgramOptions::new().colour(colour)

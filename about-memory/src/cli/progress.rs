@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Shorter reads show no bar.
 const LONG: Duration = Duration::from_secs(1);
 
-/// Shows a bar when a read takes long; shows nothing if stderr is not a terminal.
+/// Shows a bar if a read takes long and stderr is a terminal.
 pub(crate) struct ReadProgress<R> {
     reader: R,
     name: String,
@@ -33,11 +33,11 @@ impl<R> ReadProgress<R> {
     }
 }
 
-/// Shows a bar while a recording is being replayed for long.
+/// Shows a bar if the replay of a recording takes long.
 pub(crate) fn show_replay(name: String) -> impl FnMut(u64, u64) + Send + 'static {
     let mut shown = ReadProgress::new((), name, 0);
     move |read, bytes| {
-        // Each replay starts anew.
+        // A smaller position means that another replay has started.
         if read < shown.read {
             shown.bar = None;
             shown.started = Instant::now();

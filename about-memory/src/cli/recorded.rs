@@ -13,15 +13,16 @@ use memory_export::dmd::RecordingWindow;
 use super::dump_limits::is_stdin;
 use super::{Failure, progress, say};
 
-/// The bytes that decide the format of a file.
+/// The format of a file is detected in this many bytes at its start.
 const START: usize = 8;
 
 /// The time whose blocks a view shows.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct BlockTime {
-    /// Show the blocks at this time: `peak`, `end` or, in a recording, a time after its start such as `12.5s` or `1m30s`. At
-    /// the peak of a dump, each block has the mean size of its stack's blocks. [default: end; or peak, if no reporter
-    /// reported a block and the heap has shrunk by a tenth since; for differences and the text of dmd.py, end]
+    /// Show the blocks at this time: `peak`, `end` or, in a recording, a time after its start such as `12.5s` or
+    /// `1m30s`. At the peak of a dump, each block has the mean size of its stack's blocks. [default: end; but peak if
+    /// no reporter reported a block and the heap has shrunk by a tenth since its peak; always end for differences and
+    /// the text of dmd.py]
     #[arg(long, value_name = "TIME")]
     at: Option<Moment>,
     /// In a recording: show the blocks that the program allocated between two times and that are alive at the second time.
@@ -30,7 +31,7 @@ pub(crate) struct BlockTime {
 }
 
 impl BlockTime {
-    /// A part of a recording.
+    /// Selects a part of a recording.
     pub(super) fn within(RecordingWindow { from, to }: RecordingWindow) -> Self {
         match from {
             None => Self { at: Some(to), between: None },
@@ -43,8 +44,8 @@ impl BlockTime {
         self.at.is_some() || self.between.is_some()
     }
 
-    /// The blocks of a file at the time that the user asks for, or at `default`, or else at the usual time of the file;
-    /// and the facts of the file about the life of its program. `symbolize` looks up the symbols.
+    /// Reads the blocks of a file at the time that the user chose, else at `default`, else at the file's usual time.
+    /// Also returns the file's facts about the life of its program. `symbolize` looks up the symbols.
     pub(super) fn read(
         &self,
         path: &Path,
@@ -55,7 +56,7 @@ impl BlockTime {
         self.select(DumpOrRecording::read(path, limits)?, path, default, symbolize)
     }
 
-    /// As [`read`](Self::read), of what was read.
+    /// Like [`read`](Self::read), for a file that was read before.
     pub(super) fn select(
         &self,
         source: DumpOrRecording,
@@ -71,7 +72,7 @@ impl BlockTime {
         }
     }
 
-    /// As [`read`](Self::read), of a dump that was read.
+    /// Like [`read`](Self::read), for a dump that was read before.
     pub(super) fn select_in_dump(
         &self,
         mut dump: Dump,
@@ -96,7 +97,8 @@ impl BlockTime {
         Ok((dump, overview))
     }
 
-    /// The part of a recording that the user asks for, or all until `default`, or else until the usual time.
+    /// Returns the part of a recording that the user chose. Otherwise the part until `default`, or until the usual
+    /// time.
     pub(super) fn window(
         &self,
         recording: &mut Recording,
@@ -162,7 +164,8 @@ impl DumpOrRecording {
         .map_err(failure)
     }
 
-    /// The dump. A recording is an error that names what it lacks, and the mode of DMD that has it.
+    /// Returns the dump. For a recording, the error names the missing data (`lacks`) and the mode of DMD that records
+    /// it.
     pub(super) fn into_dump(self, path: &Path, lacks: &str, mode: &str) -> Result<Dump, Failure> {
         match self {
             Self::Dump(dump) => Ok(*dump),
@@ -194,7 +197,7 @@ pub(super) fn read(path: &Path, limits: &DumpReadOptions) -> Result<Recording, F
     }
 }
 
-/// Says what is wrong with a recording.
+/// Prints the warnings of a recording.
 pub(super) fn say_warnings(path: &Path, recording: &Recording) {
     for warning in recording.warnings() {
         say(&format!("{}: {warning}", path.display()));

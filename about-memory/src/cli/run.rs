@@ -61,22 +61,22 @@ pub(crate) struct RunCommand {
     /// Frames to keep of each stack. [default: 24]
     #[arg(long, value_name = "1..256", value_parser = clap::value_parser!(u16).range(1..=256))]
     max_frames: Option<u16>,
-    /// The file to write. %p in its name becomes the process id. Without %p, child processes put their process id before the
-    /// extension. [default: dmd-%p.json.gz, and no dump with --record]
+    /// The file to write. %p in its name becomes the process id. Without %p, child processes put their process id
+    /// before the extension. [default: dmd-%p.json.gz, and no dump with --record]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Record every allocation, and the end of every block, into this file. %p in its name is as in --output.
+    /// Record every allocation, and the end of every block, into this file. %p in its name works as in --output.
     #[arg(long, group = "recorded", value_name = "FILE")]
     record: Option<PathBuf>,
-    /// The path of libdmd.so. [default: the one in this program, beside it, in ../lib, or in the target folder]
+    /// The path of libdmd.so. [default: the library in this program, beside it, in ../lib, or in the target folder]
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
     #[command(flatten)]
     plan: DumpPlan,
-    /// Let DMD print on standard error what it does.
+    /// Let DMD print its actions on standard error.
     #[arg(long, short)]
     verbose: bool,
-    /// Print no summary when the program has ended.
+    /// Print no summary after the program has ended.
     #[arg(long, short)]
     quiet: bool,
     /// Write the page of the dump beside it, and open it in the browser.
@@ -91,10 +91,10 @@ pub(crate) struct RunCommand {
 enum RecordMode {
     /// Record live blocks
     Live,
-    /// Record live blocks and who reported them
+    /// Record live blocks and the reporters that reported them
     #[value(alias = "normal")]
     DarkMatter,
-    /// Record all blocks, also freed ones
+    /// Record all blocks, including freed ones
     Cumulative,
     /// Record each live block with its contents
     Scan,
@@ -117,7 +117,7 @@ fn name(value: impl ValueEnum) -> String {
 impl RunCommand {
     /// Runs the program and returns its exit status.
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
-        // `$ABOUT_MEMORY` is for the program.
+        // `$ABOUT_MEMORY` is for the program, not for this process.
         memory_reporter::live::ignore_environment();
         let (program, arguments) = self.command.split_first().expect("one is required");
         let library = library::find(self.library.as_deref())?;
@@ -130,7 +130,7 @@ impl RunCommand {
             |reason: String| Failure::File(program.to_string_lossy().into_owned(), anyhow::anyhow!(reason));
         let file = launch::find(program).ok_or_else(|| failure("there is no such program".to_owned()))?;
         launch::check(&file, &library).map_err(|obstacle| failure(obstacle.to_string()))?;
-        // In the other modes the library tests itself in place of the program.
+        // In the other modes, the library tests itself instead of recording the program.
         let records = !matches!(self.mode, RecordMode::Test | RecordMode::Stress);
         if let Some(own) = OwnAllocator::find(&file).filter(|_| records) {
             say(&own.to_string());
@@ -145,10 +145,10 @@ impl RunCommand {
         let status = launch::run_with(&mut command, |pid| {
             meanwhile = DumpThread::start(&self.plan, &output, pid);
             first = Some(pid);
-            // Only the summary shows it.
+            // Only the summary shows the resident peak.
             resident = if self.quiet { None } else { ResidentPeak::start(pid) };
         });
-        // From now on only this program gets the signals.
+        // From here on, this process handles the signals itself.
         let _ = live::before_ending(|| {});
         if let Some(meanwhile) = meanwhile {
             meanwhile.end();
@@ -174,16 +174,16 @@ impl RunCommand {
         if let Some(recordings) = recordings.filter(|_| records) {
             recording::print(&recordings.written(), self.quiet);
         }
-        // Of several processes, the one with the largest heap.
+        // Shows the dump with the largest heap if several processes wrote one.
         if let Some(largest) = written.iter().max_by_key(|path| (heap_bytes(path, written.len()), size(path)))
         {
-            // Only the peak of the first process is known.
+            // The resident peak is known only for the first process.
             let is_first = first.is_some_and(|pid| dumps.is_of(pid, largest));
             let resident = resident.filter(|_| is_first);
             let is_sample = self.sample_below.is_some() || self.sample.is_some();
             let shown = if self.quiet { Ok(()) } else { summary::print(largest, resident, is_sample) };
             let opened = if self.open { summary::open(largest) } else { Ok(()) };
-            // The exit status stays the program's.
+            // The exit status stays the program's, so these failures are only printed.
             [shown, opened].into_iter().filter_map(Result::err).for_each(|failure| {
                 if let Failure::File(name, error) = failure {
                     say(&format!("{name}: {error:#}"));
@@ -198,7 +198,7 @@ impl RunCommand {
         self.record.is_none() || self.output.is_some()
     }
 
-    /// The value of `$DMD`: words separated by white space, then the words for the first process.
+    /// Returns the value of `$DMD`: words separated by white space. The words for the first process are last.
     fn variable(&self, output: &Path) -> Result<OsString, Failure> {
         let mut words = vec![
             format!("--mode={}", name(self.mode)),
@@ -223,7 +223,7 @@ impl RunCommand {
     }
 }
 
-/// A file's name as a part of a word of `$DMD`.
+/// Returns a file's name as a part of a word of `$DMD`. A name with white space is an error.
 fn word<'a>(option: &str, file: &'a Path) -> Result<&'a str, Failure> {
     let name = file.to_str().filter(|path| !path.is_empty() && !path.contains(char::is_whitespace));
     name.ok_or_else(|| {
@@ -231,10 +231,11 @@ fn word<'a>(option: &str, file: &'a Path) -> Result<&'a str, Failure> {
     })
 }
 
-/// Dumps of more bytes are not read to compare heaps.
+/// Larger dumps, in bytes, are not read to compare heaps.
 const MAX_COMPARED: u64 = 1 << 20;
 
-/// The heap of a dump at its peak, in bytes; 0 for a single dump. A dump that takes long to read has a large heap.
+/// Returns the heap of a dump at its peak, in bytes; 0 for a single dump. A dump that is too large to read counts as
+/// the largest heap.
 fn heap_bytes(path: &Path, dumps: usize) -> u64 {
     match size(path) {
         _ if dumps < 2 => 0,
@@ -246,12 +247,12 @@ fn heap_bytes(path: &Path, dumps: usize) -> u64 {
     }
 }
 
-/// The length of a file in bytes.
+/// Returns the length of a file in bytes; 0 if the file cannot be read.
 fn size(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
-/// Our library before those that `$LD_PRELOAD` already names.
+/// Returns the value of `$LD_PRELOAD`: this library, then the libraries that the variable already names.
 fn preloaded(library: &Path) -> OsString {
     let mut all = library.as_os_str().to_owned();
     if let Some(others) = env::var_os("LD_PRELOAD").filter(|others| others != OsStr::new("")) {

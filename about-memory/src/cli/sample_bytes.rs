@@ -1,9 +1,9 @@
-//! Mean distances of samples on the command line: `512KiB`.
+//! Parses the mean distance of samples on the command line, such as `512KiB`.
 
 /// The default mean distance: cheap enough for production.
 pub(crate) const DEFAULT: &str = "512KiB";
 
-/// Bytes of a number, with or without a unit: at least 1, at most a TiB.
+/// Parses a number of bytes, with or without a unit. The number must be at least 1 byte and at most 1 TiB.
 pub(crate) fn parse(text: &str) -> Result<u64, String> {
     let units = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("B", 0)];
     let unit = units.iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, *shift)));
@@ -11,5 +11,5 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
     let bytes = digits.trim_end().parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
     bytes
         .filter(|bytes| (1..=1 << 40).contains(bytes))
-        .ok_or_else(|| "not a number of bytes from 1 to 1024GiB, such as 512KiB".to_owned())
+        .ok_or_else(|| "must be a number of bytes from 1 to 1024GiB, such as 512KiB".to_owned())
 }

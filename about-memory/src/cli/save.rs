@@ -27,13 +27,14 @@ Examples:
                       about-memory save --dump PID [FILE]"
 )]
 pub(crate) struct SaveCommand {
-    /// The process ids or names of running processes, and the file to write, compressed if its name ends in .gz.
+    /// The process ids or names of running processes, then the file to write. It is compressed if its name ends in .gz.
     #[arg(value_name = "PID... FILE", required_unless_present = "output")]
     arguments: Vec<InputArgument>,
-    /// The file to write. With --all it is a folder. `-` is standard output. All other arguments are processes then.
+    /// The file to write. With --all it is a folder. `-` is standard output. With this option, all other arguments are
+    /// processes.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Save a dump of DMD, compressed, of one process that DMD records. [default file: dmd-PID.json.gz]
+    /// Save a compressed DMD dump of one process that DMD records. [default file: dmd-PID.json.gz]
     #[arg(long)]
     dump: bool,
     #[command(flatten)]

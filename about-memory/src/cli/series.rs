@@ -30,7 +30,7 @@ pub(crate) struct SeriesCommand {
     /// Show at most this many levels. Each path is level 0.
     #[arg(long, value_name = "LEVELS", default_value_t = 0)]
     depth: usize,
-    /// Leave out entries below this percentage of their tree. The tree is a path; one file with more is enough.
+    /// Leave out entries below this percentage of their tree. An entry stays if one file has at least this percentage.
     #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
     threshold: f64,
     /// Show only processes whose name contains this text.
@@ -45,7 +45,7 @@ pub(crate) struct SeriesCommand {
     /// The unit of bytes.
     #[arg(long, value_name = "UNITS", default_value = "mb")]
     units: UnitsName,
-    /// Write JSON instead of text. It has each path with its amount in each file.
+    /// Write JSON instead of text. The JSON contains each path with its amount in each file.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -82,7 +82,7 @@ impl SeriesCommand {
         for file in &self.files {
             series.add(file.name(), &file.read(&self.reading)?);
         }
-        series.missing().for_each(|path| say(&format!("{path}: no file reports this path")));
+        series.missing().for_each(|path| say(&format!("{path}: no file has a report with this path")));
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
         let written = if self.json {
             write_json(&mut out, &series)

@@ -49,9 +49,9 @@ its token reads all that is shown, and so does anyone who can read the network t
 
 The server ends with Ctrl-C.";
 
-/// How often the program looks whether it has to end.
+/// How often the program checks whether it must end.
 const LOOK: Duration = Duration::from_millis(100);
-/// The time that the program has to end by itself after a signal: a file that it reads may be long.
+/// The time that the program has to end by itself after a signal. It may be reading a long file.
 const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
@@ -60,17 +60,17 @@ pub(crate) struct ServeCommand {
     /// ids or names to measure.
     #[arg(value_name = "FILE|PID")]
     inputs: Vec<InputArgument>,
-    /// The port; with --unix, the one that ssh forwards. [default: a free one, or 8123]
+    /// The port. With --unix, the port that ssh forwards. [default: a free port, or 8123]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     port: u16,
     /// Listen at a Unix socket that only this user can connect to, for ssh -L PORT:PATH.
     #[arg(long, value_name = "PATH", conflicts_with = "allow_remote")]
     unix: Option<PathBuf>,
-    /// Listen at an address that other machines reach: 192.0.2.7, or 0.0.0.0 for all. The page is then as with --read-only and
+    /// Listen at an address that other machines reach: 192.0.2.7, or 0.0.0.0 for all addresses. Implies --read-only and
     /// --anonymize. Nothing is encrypted; ssh -L is safer.
     #[arg(long, value_name = "ADDRESS", requires = "host_names")]
     allow_remote: Option<IpAddr>,
-    /// A name or an address under which browsers reach this machine. Requests with another one are refused.
+    /// A name or an address under which browsers reach this machine. Requests with another name are refused.
     #[arg(long = "host-name", value_name = "NAME", requires = "allow_remote")]
     host_names: Vec<String>,
     /// Do not open the browser.
@@ -82,17 +82,17 @@ pub(crate) struct ServeCommand {
     /// Ask for names without private data. The page cannot change this.
     #[arg(long)]
     anonymize: bool,
-    /// Keep the last N reports and the last N stacks that pages asked for. [default: 50 reports, 20 stacks]
+    /// Keep the last N reports and the last N stacks that pages requested. [default: 50 reports, 20 stacks]
     #[arg(long, value_name = "N")]
     keep: Option<NonZeroUsize>,
     /// End after this time without an open page or a request. Seconds, or a number with ms, s, m or h.
     #[arg(long, value_name = "TIME", value_parser = live_input::seconds)]
     idle: Option<Duration>,
-    /// Groups and labels of your own for heap snapshots: JSON with `census`, `label` and `tree-map`, each with displays as
-    /// Firefox has them in devtools.memory.custom-census-displays.
+    /// Your own groups and labels for heap snapshots: JSON with `census`, `label` and `tree-map`. Each contains
+    /// displays in the format of Firefox's devtools.memory.custom-census-displays.
     #[arg(long, value_name = "FILE")]
     displays: Option<PathBuf>,
-    /// Write JSON instead of text. It has the address, in one line.
+    /// Write JSON instead of text. The JSON contains the address, in one line.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -125,7 +125,7 @@ impl ServeCommand {
         for input in &self.inputs {
             self.add(input, &session, &server)?;
         }
-        // The address of a socket is for the browser of another machine.
+        // A socket needs no file with the address: the browser is on another machine.
         let folder = TemporaryFolder::new().map_err(cannot)?;
         let file = match self.unix {
             None => Some(redirect_file(folder.path(), &server.url()).map_err(cannot)?),
@@ -144,7 +144,7 @@ impl ServeCommand {
         while !ending.has_begun() && self.idle.is_none_or(|idle| server.idle_for() < idle) {
             std::thread::sleep(LOOK);
         }
-        // A page that is open has a connection, whose thread holds the session.
+        // An open page keeps a connection whose thread holds the session, so the session is ended explicitly.
         drop(server);
         session.end();
         Ok(())
@@ -161,7 +161,7 @@ impl ServeCommand {
         self.keep.map_or(options.clone(), |most| options.keep(most))
     }
 
-    /// Where the server listens, for a message.
+    /// Returns the address or the socket of the server, for a message.
     fn place(&self) -> String {
         let address = self.allow_remote.unwrap_or(Ipv4Addr::LOCALHOST.into());
         let address = SocketAddr::new(address, self.port);
@@ -204,7 +204,7 @@ impl ServeCommand {
         Ok(())
     }
 
-    /// How stacks are read that come later: at their usual time.
+    /// Returns the settings for stacks that arrive later. Their usual time is shown.
     fn stacks(&self) -> StackOpener {
         let limits = DumpLimits::with_max_bytes(self.reading.max_bytes());
         StackOpener { when: BlockTime::default(), symbols: self.symbols.clone(), limits }
@@ -217,7 +217,7 @@ impl ServeCommand {
         added.map(drop).map_err(|error| Failure::File(input.name(), error.into()))
     }
 
-    /// How typed heaps are read.
+    /// Returns the settings for reading typed heaps.
     fn typed(&self) -> heap::TypedHeapReader {
         let limits = DumpLimits::with_max_bytes(self.reading.max_bytes());
         heap::TypedHeapReader::new(self.symbols.clone(), limits)
@@ -251,7 +251,7 @@ impl ServeCommand {
     }
 }
 
-/// How dumps and recordings are read.
+/// The settings for reading dumps and recordings.
 #[derive(Clone)]
 struct StackOpener {
     when: BlockTime,
@@ -266,7 +266,7 @@ impl StackOpener {
         Ok(self.when.read(path, &limits, None, fix)?.0)
     }
 
-    /// What the page shows of a file, and the mode of a dump.
+    /// Returns the contents of a file for the page, and the mode of a dump.
     fn options(&self, path: &Path) -> Result<(HtmlOptions, Option<Mode>), Failure> {
         if Recording::is_at(path) && !self.when.is_chosen() {
             let timeline = timeline(path, &self.symbols, &self.limits.options())?;
@@ -278,7 +278,7 @@ impl StackOpener {
         Ok((HtmlOptions::new().heap_blocks(blocks), Some(mode)))
     }
 
-    /// A file that a page sent, or that a process wrote for one.
+    /// Opens a file that a page sent, or that a process wrote for a page.
     fn open(&self, path: &Path) -> Result<OpenedStacks, String> {
         let (options, _) = self.options(path).map_err(|failure| reason(path, failure))?;
         Ok(self.opened(options, &InputArgument::from(path.as_os_str().to_owned())))
@@ -290,7 +290,8 @@ impl StackOpener {
         OpenedStacks::new(options).files(self.files(input)).blocks(blocks)
     }
 
-    /// Writes the stacks of a file for other tools. It reads the file again: keeping it would take more memory.
+    /// Returns a function that writes the stacks of a file for other tools. It reads the file again, because keeping
+    /// the contents would take more memory.
     fn files(
         &self,
         input: &InputArgument,
@@ -316,7 +317,8 @@ impl StackOpener {
     }
 }
 
-/// Why a file cannot be read, without its folder. The reader of the page does not know the folder.
+/// Returns the reason why a file cannot be read, without the file's folder. The reader of the page does not know the
+/// folder.
 fn reason(path: &Path, failure: Failure) -> String {
     let text = failure.lines(FileKind::SERVED).join("; ");
     match path.file_name() {
@@ -329,11 +331,11 @@ pub(super) fn is_snapshot(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "fxsnapshot")
 }
 
-/// Opens the file in the browser of the user's desktop, with the desktop's own program, and prints a line if that is missing.
-/// The address itself would show the token in the list of processes.
+/// Opens the file in the user's browser, by the desktop's own program. Prints a line if that program is missing. The
+/// file contains the address, because the address as an argument would show the token in the list of processes.
 fn open(file: &Path) {
     let file = file.to_owned();
-    // Some of these programs run as long as the browser, and each has to be waited for.
+    // Some of these programs run as long as the browser. A thread waits for the program.
     let wait = move || {
         let start = |program: &str| {
             let mut command = Command::new(program);

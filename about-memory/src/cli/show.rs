@@ -36,7 +36,7 @@ memory_reporter::listen() in it. The top of the text names processes that do not
 
 With --interval, the marks are: + larger, - smaller, * new, x gone.";
 
-/// The paths that `--resident` shows.
+/// The paths that `--resident` selects.
 const RESIDENT: &str =
     "^(explicit|resident-map|proportional-map|swap-map|huge-pages|hugetlb)/|^(resident|page-tables)$";
 
@@ -51,7 +51,7 @@ pub(crate) struct ShowCommand {
     /// Update after this time. Shows the processes again, and marks what changed. Seconds, or a number with ms, s, m or h.
     #[arg(long, short, value_name = "TIME", value_parser = seconds)]
     interval: Option<Duration>,
-    /// End after showing the processes this many times.
+    /// End after this many updates.
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     #[command(flatten)]
@@ -84,7 +84,7 @@ impl ShowCommand {
         self.run()
     }
 
-    /// A file of another kind than a report, and its kind.
+    /// Returns the input that is not a report, and its kind. `None` if the inputs are reports or processes.
     fn other_file(&self) -> Result<Option<(&InputArgument, FileKind)>, Failure> {
         let [input] = &*self.inputs else { return Ok(None) };
         if input.is_stdin() || input.process()?.is_some() {
@@ -107,7 +107,7 @@ impl ShowCommand {
                     Some(PathFilter::regex(RESIDENT).map_err(|error| Failure::Usage(error.to_string()))?);
             }
         }
-        // Each collection of memory-reporter has this row. A file of Firefox's has Firefox's text.
+        // Each collection of memory-reporter has this row. A file of Firefox does not have it, and gets Firefox's text.
         let is_ours = set.iter().any(|report| report.path == "explicit/memory-reporter/registry");
         let text = about_memory::text(&set).descriptions(is_ours && self.view.is_verbose());
         let text = self.view.apply(text, filter);
@@ -131,7 +131,7 @@ impl ShowCommand {
         }
     }
 
-    /// The name of the input for messages, and its reports.
+    /// Returns the name of the input for messages, and its reports.
     fn read(&self) -> Result<(String, ReportSet), Failure> {
         if let [input] = &*self.inputs
             && input.process()?.is_none()

@@ -48,7 +48,7 @@ enum SnapshotQuestion {
     Census(census::CensusCommand),
     /// Show the census as a tree, the largest first.
     Tree(census::TreeCommand),
-    /// Show the dominator tree: which node alone keeps which others alive.
+    /// Show the dominator tree: which nodes each node alone keeps alive.
     Dominators(dominators::DominatorsCommand),
     /// Show why nodes are alive: shortest paths from the root.
     Paths(paths::PathsCommand),
@@ -64,13 +64,13 @@ enum SnapshotQuestion {
     Save(save::SnapshotSaveCommand),
 }
 
-/// The classes that the first screen of a snapshot shows.
+/// The first screen of a snapshot shows this many classes.
 const FIRST_CLASSES: usize = 15;
 
 /// The first screen names nodes that retain at least this percentage of the heap.
 const FIRST_PERCENT: f64 = 10.0;
 
-/// The first screen of a snapshot: its suspects, and the classes that retain the most.
+/// Returns the first screen of a snapshot: its suspects, and the classes that retain the most memory.
 pub(super) fn first_screen(path: &Path, max_bytes: u64) -> Result<String, Failure> {
     let options = SnapshotReadOptions::new().max_bytes(max_bytes);
     let graph = heap_graph::snapshot::read_with(path, &options)
@@ -83,7 +83,7 @@ pub(super) fn first_screen(path: &Path, max_bytes: u64) -> Result<String, Failur
 }
 
 impl SnapshotCommand {
-    /// The kinds of files that the question is about.
+    /// Returns the kinds of files that the question reads.
     pub(super) fn kinds(&self) -> &'static [FileKind] {
         match self.question {
             SnapshotQuestion::Save(_) => heap::TYPED,

@@ -26,8 +26,9 @@ const BLOCK: &[&str] = &[
     "--chain-reports",
 ];
 
-/// Completes spellings that the scripts accept and clap does not: an unambiguous prefix of an option of the script,
-/// and `-sfl`, a short option of three letters. An option of the command, by `ours(command, name)`, stays as it is.
+/// Converts spellings that the scripts accept and clap does not: an unambiguous prefix of a script's option, and
+/// `-sfl`, a short option of three letters. An option of the command itself stays as it is: `ours(command, name)`
+/// returns true for it.
 pub(super) fn spelled(
     arguments: impl Iterator<Item = OsString>,
     ours: impl Fn(&str, &str) -> bool,
@@ -35,7 +36,7 @@ pub(super) fn spelled(
     let mut command: Option<OsString> = None;
     let mut only_values = false;
     arguments.enumerate().map(move |(index, argument)| {
-        // `block` is a question of `heap`, too.
+        // `heap block` has the same options as `block`.
         if index == 1 || index == 2 && command.as_ref().is_some_and(|command| command == "heap") {
             command = Some(argument.clone());
         }

@@ -17,26 +17,26 @@ pub(crate) struct SymbolSearch {
     /// Do not look up functions and lines. Frames without them keep their library and offset.
     #[arg(long)]
     no_fix_stacks: bool,
-    /// Search this folder for debug files (.debug, .dwo, .dwp), by build id and by file name. Repeatable. /usr/lib/debug and
-    /// the cache of debuginfod are always searched.
+    /// Search this folder for debug files (.debug, .dwo, .dwp), by build id and by file name. Repeatable. The folder
+    /// /usr/lib/debug and the cache of debuginfod are always searched.
     #[arg(long, value_name = "FOLDER", conflicts_with = "no_fix_stacks")]
     symbols: Vec<PathBuf>,
 }
 
 impl SymbolSearch {
-    /// With one more folder of debug files.
+    /// Adds one more folder of debug files.
     pub(super) fn with_folder(mut self, folder: &Path) -> Self {
         self.symbols.push(folder.to_owned());
         self
     }
 
-    /// Symbolizes the frames of a dump, and prints notes about files without symbols. `limits` are those of
+    /// Symbolizes the frames of a dump, and prints notes about files without symbols. `limits` are the limits for
     /// reading the dump.
     pub(super) fn fix(&self, dump: &mut Dump, limits: &DumpReadOptions) {
         self.fix_by(dump, &self.all_options(limits));
     }
 
-    /// As `fix`; frames keep the names of functions as the linker has them, too.
+    /// Like `fix`, but frames also keep the linker's names of functions.
     pub(super) fn fix_with_system_names(&self, dump: &mut Dump, limits: &DumpReadOptions) {
         self.fix_by(dump, &self.all_options(limits).system_names(true));
     }
@@ -54,24 +54,24 @@ impl SymbolSearch {
         }
     }
 
-    /// As `fix`, without the notes.
+    /// Like `fix`, but without the notes.
     pub(super) fn fix_quietly(&self, dump: &mut Dump, limits: &DumpReadOptions) {
         dump.symbolize(&self.all_options(limits));
     }
 
-    /// Where to look up symbols; `None` with --no-fix-stacks.
+    /// Returns the options for looking up symbols; `None` with --no-fix-stacks.
     pub(super) fn options(&self, limits: &DumpReadOptions) -> Option<SymbolOptions> {
         (!self.no_fix_stacks).then(|| self.all_options(limits))
     }
 
-    /// Where debug files may be, also if frames are not looked up.
+    /// Returns the options for finding debug files, even with --no-fix-stacks.
     pub(super) fn all_options(&self, limits: &DumpReadOptions) -> SymbolOptions {
         let options = SymbolOptions::new().max_bytes(limits.byte_limit());
         self.symbols.iter().cloned().chain(usual_folders()).fold(options, SymbolOptions::folder)
     }
 }
 
-/// The folders in which systems and debuginfod keep debug files.
+/// Returns the folders in which systems and debuginfod keep debug files.
 fn usual_folders() -> impl Iterator<Item = PathBuf> {
     let variable = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = variable("DEBUGINFOD_CACHE_PATH").or_else(|| {

@@ -47,16 +47,16 @@ Examples:
 
 Keys: 1 processes, 2 report, 3 memory, 4 stacks, 5 types, ? all keys, q quits.";
 
-/// How long the program waits for a key before it looks for answers.
+/// The time that the program waits for a key before it checks for answers.
 const LOOK: Duration = Duration::from_millis(100);
-/// The time that the program has to end by itself after a signal: a file that it reads may be long, and a terminal may
+/// The time that the program has to end by itself after a signal. It may be reading a long file, and the terminal may
 /// accept no text.
 const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
 pub(crate) struct TopCommand {
-    /// Heap snapshots (.fxsnapshot), report files, dumps and recordings of DMD, core files, and ids or names of processes to
-    /// measure. Of several reports or dumps, the last is shown.
+    /// Heap snapshots (.fxsnapshot), report files, dumps and recordings of DMD, core files, and ids or names of
+    /// processes to measure. If there are several reports or dumps, the last one is shown.
     #[arg(value_name = "FILE|PID")]
     inputs: Vec<InputArgument>,
     /// Update after this time. Seconds, or a number with ms, s, m or h.
@@ -154,7 +154,8 @@ impl TopCommand {
         heap::TypedHeapReader::new(self.symbols.clone(), limits)
     }
 
-    /// Draws, and follows keys and answers until the reader, a signal or the end of the terminal ends it.
+    /// Draws the screens, and handles keys and answers. Returns after the reader quits, after a signal, or when the
+    /// terminal is closed.
     fn follow(
         &self,
         terminal: &mut DefaultTerminal,
@@ -164,7 +165,7 @@ impl TopCommand {
         let keys = TerminalKeys::read()?;
         let (to, from) = channel();
         let mut next = Instant::now();
-        // Only one question of those that repeat runs at a time.
+        // At most one of the repeating requests runs at a time.
         let mut is_asking = false;
         let mut shown = screens.screen;
         while !ending.has_begun() {

@@ -27,7 +27,7 @@ end. It has no older blocks. Afterwards DMD waits again. Look at the dump with: 
 With --record the process writes every allocation, and the end of every block, into the file. Look at it with:
 about-memory leaks FILE, about-memory history FILE";
 
-/// The time that the program has to end by itself after a signal, besides that of the process for its last answer.
+/// After a signal, the program has this time to end by itself, in addition to the time for the process's last answer.
 const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
@@ -41,7 +41,7 @@ pub(crate) struct TrackCommand {
     /// Record every block.
     #[arg(long, group = "recorded")]
     exact: bool,
-    /// Record every allocation, and the end of every block, into this file. Then there is no dump.
+    /// Record every allocation, and the end of every block, into this file. With this option, no dump is written.
     #[arg(long, group = "recorded", value_name = "FILE", conflicts_with = "output")]
     record: Option<PathBuf>,
     /// End after this time. Seconds, or a number with ms, s, m or h. [default: at Ctrl-C]
@@ -68,7 +68,7 @@ impl TrackCommand {
             None => live::track(pid, sample_bytes, self.timeout),
         };
         let mut tracking = begun.map_err(failure)?;
-        // From now on there is something to write at the end.
+        // From here on, there is data to write at the end.
         ending.allow(GRACE + self.timeout);
         let until = self.seconds.map(|seconds| Instant::now() + seconds);
         let end = match (until, &self.record) {
@@ -94,7 +94,7 @@ impl TrackCommand {
         }
         let saved = waited.and_then(|()| tracking.save(&file));
         let end = saved.map_err(|error| match error {
-            // The blocks ended with the process.
+            // The process ended, and its recorded blocks with it.
             LiveError::Ended | LiveError::Replaced => Failure::File(
                 format!("process {pid}"),
                 anyhow::anyhow!(

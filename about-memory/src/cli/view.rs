@@ -10,8 +10,8 @@ const THRESHOLD: f64 = 1.0;
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TreeView {
-    /// Shorten nothing. Amounts are exact, and all entries are shown, however small. For a program with memory-reporter,
-    /// `show` adds the descriptions of reports.
+    /// Shorten nothing. Amounts are exact, and all entries are shown, however small. For a program with
+    /// memory-reporter, `show` also prints the descriptions of reports.
     #[arg(long, short)]
     verbose: bool,
     /// Show only entries that contain this text. An entry is the path of a report or, in `diff`, an allocation stack.
@@ -26,7 +26,7 @@ pub(crate) struct TreeView {
     /// Show at most this many levels. The root of each tree is level 0.
     #[arg(long, value_name = "LEVELS")]
     depth: Option<usize>,
-    /// Leave out entries below this percentage of their tree. A line `(N tiny)` has their sum. [default: 1]
+    /// Leave out entries below this percentage of their tree. A line `(N tiny)` shows their sum. [default: 1]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     threshold: Option<f64>,
     /// The order of entries. [default: amount]
@@ -57,7 +57,7 @@ impl SortOrder {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum UnitsName {
-    /// Each amount in the largest of B, KiB, MiB and GiB that gives at least 1.
+    /// Each amount in the largest of the units B, KiB, MiB and GiB that gives at least 1.
     Auto,
     /// MiB, called MB, as Firefox does.
     Mb,
@@ -120,7 +120,7 @@ impl TreeView {
         }
     }
 
-    /// The text of the filter.
+    /// Returns the text of the filter.
     pub(crate) fn filter_text(&self) -> Option<&str> {
         self.filter.as_deref()
     }
@@ -129,7 +129,7 @@ impl TreeView {
         self.threshold.unwrap_or(THRESHOLD)
     }
 
-    /// The first given option.
+    /// Returns the name of the first option that was given.
     pub(crate) fn used(&self) -> Option<&'static str> {
         let used = [
             (self.verbose, "--verbose"),

@@ -1,4 +1,4 @@
-//! Running processes shown again and again, as lines of text with marks at what changed.
+//! Shows running processes repeatedly, as lines of text in which changes are marked.
 
 use std::io::{self, Write as _};
 use std::thread;
@@ -11,7 +11,7 @@ use super::Failure;
 use super::live_input::RequestOptions;
 use super::view::TreeView;
 
-/// Prints the reports of processes each `interval`: for ever, or `count` times.
+/// Prints the reports of processes every `interval`: forever, or `count` times.
 pub(super) fn watch(
     pids: &[u32],
     view: &TreeView,

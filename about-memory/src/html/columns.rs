@@ -1,7 +1,7 @@
 //! Columns of numbers and texts, in the format that the page reads.
 //!
-//! A number is a sequence of groups of seven bits, the lowest first; the top bit of a byte is set if more follow.
-//! Signed numbers have their sign in the lowest bit.
+//! A number is a sequence of groups of seven bits, the lowest group first. The top bit of a byte is set if more groups
+//! follow. The lowest bit of a signed number is its sign.
 
 /// A column of numbers.
 #[derive(Default)]
@@ -26,7 +26,7 @@ impl NumberColumn {
     }
 }
 
-/// A column of texts, and the length of each in UTF-16 units, as JavaScript counts.
+/// A column of texts, and the length of each text in UTF-16 units, as JavaScript counts.
 #[derive(Default)]
 pub(super) struct TextColumn {
     lengths: NumberColumn,
@@ -40,7 +40,7 @@ impl TextColumn {
         self.bytes.extend_from_slice(text.as_bytes());
     }
 
-    /// The lengths, and the texts.
+    /// Returns the lengths, then the texts.
     pub(super) fn into_bytes(self) -> (Vec<u8>, Vec<u8>) {
         (self.lengths.into_bytes(), self.bytes)
     }

@@ -7,18 +7,18 @@ use serde::Serialize;
 
 use super::columns::{NumberColumn, TextColumn};
 
-/// The page's floats are exact if the magnitude of each amount is below this.
+/// The page's floats are exact if each amount has a magnitude below this.
 const EXACT: i128 = 1 << 52;
 
 #[derive(Serialize)]
 pub(super) struct FlameHeader {
     frames: usize,
     names: usize,
-    /// Whether floats hold all amounts exactly.
+    /// Whether floats represent all amounts exactly.
     exact: bool,
 }
 
-/// The header, and the columns to append to those of the reports.
+/// Returns the header, and the columns to append to the columns of the reports.
 pub(super) fn columns(graph: &FlameGraph) -> (FlameHeader, Vec<(&'static str, Vec<u8>)>) {
     let (mut children, mut name_of) = (NumberColumn::default(), NumberColumn::default());
     let (mut bytes, mut blocks) = (NumberColumn::default(), NumberColumn::default());

@@ -1,7 +1,8 @@
 //! Stacks over time or before and after, in the data of the page: see `heap.ts`, `timeline.ts` and
 //! `change.ts` in `ui/src/data`.
 //!
-//! The page sums, so only rows have amounts here. Times are in nanoseconds, as differences to the time before.
+//! The page computes sums, so only rows have amounts here. Times are in nanoseconds, each as the difference from the
+//! previous time.
 
 use core::time::Duration;
 
@@ -11,7 +12,7 @@ use serde::Serialize;
 
 use super::columns::{NumberColumn, TextColumn};
 
-/// The part of a page besides reports. A page has at most one.
+/// The part of a page that is not reports. A page has at most one.
 #[derive(Clone, Debug)]
 pub(super) enum HeapPage {
     /// A recording.
@@ -23,7 +24,7 @@ pub(super) enum HeapPage {
 }
 
 impl HeapPage {
-    /// Reports of pointers that are not those of live blocks.
+    /// Returns the reports of pointers that do not point to live blocks.
     pub(super) fn faults(&self) -> &[ReportFault] {
         match self {
             Self::Blocks(blocks) => blocks.faults(),
@@ -37,7 +38,7 @@ pub(super) struct HeapHeader<'a> {
     names: usize,
     frames: usize,
     rows: usize,
-    /// Stacks that share a row named `(small)`.
+    /// The number of stacks that share a row named `(small)`.
     merged: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeline: Option<TimelineHeader>,
@@ -51,7 +52,7 @@ pub(super) struct HeapHeader<'a> {
 struct BlocksHeader {
     /// The titles of the kinds.
     kinds: Vec<&'static str>,
-    /// The reporters, whose blocks follow those of kinds in the same columns.
+    /// The reporters. In the same columns, their blocks follow the blocks of the kinds.
     reporters: Vec<String>,
     estimated: bool,
 }
@@ -63,7 +64,7 @@ struct TimelineHeader {
     cells: usize,
     /// The index of the bound at the time of the peak.
     peak: usize,
-    /// The heap has shrunk since, so the page first shows the peak.
+    /// Whether the heap has shrunk since its peak. The page then first shows the peak.
     starts_at_peak: bool,
     is_complete: bool,
     began_late: bool,
@@ -76,10 +77,10 @@ struct ChangeHeader<'a> {
     estimated: bool,
 }
 
-/// The columns to append to those of the reports.
+/// The columns to append to the columns of the reports.
 type HeapColumns = Vec<(&'static str, Vec<u8>)>;
 
-/// The header, and the columns.
+/// Returns the header and the columns.
 pub(super) fn columns(heap: &HeapPage) -> (HeapHeader<'_>, HeapColumns) {
     let (rows, mut columns) = match heap {
         HeapPage::Timeline(timeline) => (timeline.rows(), row_columns(timeline.rows())),
@@ -154,7 +155,7 @@ fn add_timeline(timeline: &Timeline, columns: &mut HeapColumns) -> TimelineHeade
             count += 1;
             began.push((cell.began - last) as u64);
             last = cell.began;
-            // Nothing ends before it began.
+            // A life-time is never negative.
             lasted.push(cell.ended.unwrap_or(alive).saturating_sub(cell.began) as u64);
             bytes.push_signed(cell.bytes);
             blocks.push_signed(cell.blocks.into());
@@ -199,7 +200,7 @@ fn add_change(change: &HeapChange, columns: &mut HeapColumns) {
     ]);
 }
 
-/// The kinds one after another, each with all rows.
+/// Adds the kinds one after another, each with all rows.
 fn add_blocks(blocks: &HeapBlocks, columns: &mut HeapColumns) -> BlocksHeader {
     let [mut bytes, mut counts] = [(); 2].map(|()| NumberColumn::default());
     let kinds = blocks.kinds().iter().flat_map(|kind| &kind.sums);

@@ -1,8 +1,8 @@
 //! The data of the page: the whole forest, unfiltered, in columns.
 //!
 //! The page sums, sorts and filters, so only leaves have amounts here. Nodes are in preorder: for each process its
-//! trees, then its lines, in the order of display; the children of a node in the order of their reports, which breaks
-//! ties when the page sorts. `heap-unclassified` depends on the filter, so the page computes it.
+//! trees, then its lines, in the order of display. The children of a node are in the order of their reports; this order
+//! breaks ties when the page sorts. `heap-unclassified` depends on the filter, so the page computes it.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,19 +20,19 @@ use super::heap::{self, HeapHeader, HeapPage};
 use crate::collation::Collator;
 use crate::text::{compare, resident_share, sorted};
 
-/// The version of the format. Page and data must have the same.
+/// The version of the format. The page and the data must have the same version.
 const VERSION: u32 = 1;
 
-// Bits of a node's flags. The two lowest bits are the units.
+// Bits of a node's flags. The two lowest bits contain the units.
 const ITSELF_BIT: u8 = 1 << 2;
 const HEAP_SHIFT: u8 = 3;
 const MERGED_BIT: u8 = 1 << 5;
 const PRESENCE_SHIFT: u8 = 6;
 
-/// The columns that change when the same reports are measured again.
+/// The columns that change if the same reports are measured again.
 const AMOUNTS: [&str; 2] = ["amounts", "heaps"];
 
-/// The page's floats hold all sums exactly if the sum of all magnitudes is below this.
+/// The page's floats represent all sums exactly if the sum of all magnitudes is below this.
 const EXACT: u128 = 1 << 52;
 
 #[derive(Serialize)]
@@ -40,7 +40,7 @@ struct PageHeader<'a> {
     version: u32,
     is_diff: bool,
     usable_size_known: bool,
-    /// Whether floats hold all sums exactly.
+    /// Whether floats represent all sums exactly.
     exact: bool,
     nodes: usize,
     processes: Vec<ProcessHeader<'a>>,
@@ -50,13 +50,13 @@ struct PageHeader<'a> {
     flame: Option<FlameHeader>,
     #[serde(skip_serializing_if = "Option::is_none")]
     heap: Option<HeapHeader<'a>>,
-    /// The tag of a reader that has all but the amounts.
+    /// The tag of the shape. A reader with the same shape needs only the amounts.
     #[serde(skip_serializing_if = "Option::is_none")]
     shape: Option<String>,
     columns: Vec<(&'static str, usize)>,
 }
 
-/// The header of a later measurement of the same reports, whose reader has all but the amounts.
+/// The header of a later measurement of the same reports. Its reader already has everything else.
 #[derive(Serialize)]
 struct LaterHeader {
     version: u32,
@@ -68,7 +68,7 @@ struct LaterHeader {
 #[derive(Serialize)]
 struct ProcessHeader<'a> {
     name: &'a str,
-    /// What the process adds to the total, a decimal number.
+    /// The amount that the process adds to the total, as a decimal number.
     resident: String,
     trees: usize,
     lines: usize,
@@ -86,22 +86,22 @@ impl<'a> From<&'a Warning> for WarningHeader<'a> {
     }
 }
 
-/// Views without reports show it, too.
+/// A view without reports shows these warnings, too.
 impl<'a> From<&'a ReportFault> for WarningHeader<'a> {
     fn from(fault: &'a ReportFault) -> Self {
         Self { subject: fault.subject(), message: Cow::Owned(fault.message()) }
     }
 }
 
-/// The length of the header (32 bits, little-endian), the header in JSON, then the columns.
+/// Returns the length of the header (32 bits, little-endian), the header in JSON, then the columns.
 pub(super) fn payload(set: &ReportSet, flame: Option<&FlameGraph>, heap: Option<&HeapPage>) -> Vec<u8> {
     let forest = Forest::new(set);
     let (header, columns) = parts(&forest, set, flame, heap);
     written(&header, &columns)
 }
 
-/// The same with its shape, for a reader who follows the reports. Of reports with the shape that the reader knows, it has
-/// the amounts only.
+/// Returns the same data with its shape, for a reader who follows the reports. If the reports have the shape `known`,
+/// the data contains only their amounts.
 #[cfg_attr(not(feature = "serve"), allow(dead_code, reason = "only the page that is served follows reports"))]
 pub(super) fn followed(set: &ReportSet, known: &str) -> Vec<u8> {
     let forest = Forest::new(set);
@@ -134,7 +134,7 @@ fn written(header: &impl Serialize, columns: &ReportColumns) -> Vec<u8> {
 }
 
 impl PageHeader<'_> {
-    /// Equal for reports that differ in amounts only.
+    /// Returns a tag that is equal for reports that differ only in amounts.
     fn shape(&self, columns: &ReportColumns) -> String {
         let mut hasher = DefaultHasher::new();
         (self.is_diff, self.usable_size_known, self.exact, self.nodes).hash(&mut hasher);
@@ -221,7 +221,7 @@ struct NodeColumns<'a> {
     descriptions: TextColumn,
     /// The index of each text in `descriptions`.
     known: HashMap<&'a str, usize>,
-    /// HEAP bytes of leaves with several reports, by process and path.
+    /// The HEAP bytes of leaves that have several reports, by process and path.
     heap: HashMap<(usize, &'a str), i128>,
 }
 
@@ -249,7 +249,7 @@ impl<'a> NodeColumns<'a> {
         while let Some((node, itself)) = left.pop() {
             let at = left.len();
             let children = node.children().filter(|child| !is_heap_unclassified(*child));
-            // A child with the path of its parent holds the parent's own amount. The name does not show that: a
+            // A child with the path of its parent holds the parent's own amount. The child's name is no evidence: a
             // report may be called `(itself)`.
             left.extend(children.map(|child| (child, child.path().len() == node.path().len())));
             left[at..].sort_unstable_by_key(|(child, _)| core::cmp::Reverse(child.first_report()));
@@ -280,7 +280,7 @@ impl<'a> NodeColumns<'a> {
                 Some(Presence::FirstOnly) => 1,
                 Some(Presence::SecondOnly) => 2,
             };
-            // A leaf of several reports may be in both sets although its first report is in one.
+            // A leaf of several reports may be in both sets even if its first report is in one set only.
             let presence = if node.mark().is_none() { 0 } else { presence };
             flags |= presence << PRESENCE_SHIFT;
             flags |= self.heap(node, process) << HEAP_SHIFT;
@@ -297,7 +297,7 @@ impl<'a> NodeColumns<'a> {
         self.flags.push(flags);
     }
 
-    /// How much of a leaf is HEAP: 0 for nothing, 1 for all, 2 for the amount in the column `heaps`.
+    /// Returns how much of a leaf is HEAP: 0 for nothing, 1 for all, 2 for the amount in the column `heaps`.
     fn heap(&mut self, node: TreeNode<'_, 'a>, process: usize) -> u8 {
         if !node.path().starts_with("explicit/") {
             return 0;
@@ -346,7 +346,7 @@ fn heap_of_duplicates<'a>(
     processes: &[&ProcessTrees<'a>],
 ) -> HashMap<(usize, &'a str), i128> {
     let mut heap = HashMap::new();
-    // The name of each process in the reports; it may be empty there.
+    // The index of each process by its name in the reports, which may be empty.
     let mut spelled: HashMap<&str, usize> = HashMap::new();
     for (index, process) in processes.iter().enumerate() {
         let mut left: Vec<_> = process.trees().filter(|root| root.path() == "explicit").collect();

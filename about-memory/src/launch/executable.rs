@@ -1,5 +1,5 @@
-//! Checks an executable file before it runs: whether the loader would preload a library, and whether the program
-//! would call it.
+//! Checks an executable file before it runs: whether the loader would preload a library, and whether the program would
+//! call the library.
 
 use core::fmt;
 use std::fs::File;
@@ -12,7 +12,7 @@ use object::{Architecture, Object as _, ObjectSection as _, ObjectSymbol as _};
 
 use crate::platform;
 
-/// Why a preloaded library cannot record a program.
+/// The reason why a preloaded library cannot record a program.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LaunchObstacle {
@@ -26,7 +26,7 @@ pub enum LaunchObstacle {
     Privileged,
     /// The program contains its own `malloc` and calls it instead of the library's.
     OwnMalloc,
-    /// The program is built with this sanitizer. It must be loaded before all other libraries.
+    /// The program is built with this sanitizer, whose library must be loaded before all other libraries.
     Sanitizer(&'static str),
     /// The program is for another machine architecture than the library.
     OtherMachine,
@@ -48,7 +48,7 @@ impl fmt::Display for LaunchObstacle {
                 f.write_str("is setuid, setgid or has capabilities, so the loader ignores LD_PRELOAD; run a copy without them")
             }
             Self::OwnMalloc => {
-                f.write_str("contains its own malloc, so it does not call that of libdmd.so; wrap its allocator in dmd::Dmd")
+                f.write_str("contains its own malloc, so it does not call the malloc of libdmd.so; wrap its allocator in dmd::Dmd")
             }
             Self::Sanitizer(name) => {
                 write!(f, "is built with {name}, which must be loaded before libdmd.so; build it without")
@@ -62,11 +62,11 @@ impl fmt::Display for LaunchObstacle {
 
 impl std::error::Error for LaunchObstacle {}
 
-/// The longest chain of scripts whose interpreters are scripts, as in Linux.
+/// At most this many scripts in a chain of interpreters are followed, as in Linux.
 const MOST_SCRIPTS: usize = 5;
 
-/// Checks that this library can record a program when it is preloaded. A program that contains the wrapper
-/// `dmd::Dmd` passes in spite of obstacles, since it records itself.
+/// Checks that this library can record a program if it is preloaded. A program that contains the wrapper `dmd::Dmd`
+/// passes despite obstacles, because it records itself.
 ///
 /// # Errors
 ///
@@ -112,7 +112,7 @@ fn check_file(program: &Path, library: &Path, depth: usize) -> Result<(), Launch
     if has_dmd(&executable) { Ok(()) } else { Err(obstacle) }
 }
 
-/// The interpreter of a script: the word after `#!`.
+/// Returns the interpreter of a script: the word after `#!`. `None` if the file is not a script.
 fn interpreter(path: &Path) -> io::Result<Option<PathBuf>> {
     let mut line = Vec::new();
     File::open(path)?.take(256).read_to_end(&mut line)?;
@@ -139,13 +139,13 @@ fn library_machine(library: &Path) -> Result<(Architecture, bool), LaunchObstacl
     Ok(machine(&parsed))
 }
 
-/// Whether the program would call its own `malloc`: the loader searches the executable first.
+/// Whether the program would call its own `malloc`: the loader searches the executable before libraries.
 fn has_malloc(file: &ElfProgram<'_>) -> bool {
     file.dynamic_symbols()
         .any(|symbol| symbol.is_definition() && symbol.is_global() && symbol.name() == Ok("malloc"))
 }
 
-/// Prefixes of names that identify sanitizers: functions that each instrumented object calls, and libraries.
+/// Prefixes of names that identify sanitizers: functions that each instrumented object calls, and names of libraries.
 const SANITIZERS: [(&[u8], &str); 10] = [
     (b"\0__asan_init\0", "AddressSanitizer"),
     (b"\0libasan.so", "AddressSanitizer"),
@@ -159,7 +159,7 @@ const SANITIZERS: [(&[u8], &str); 10] = [
     (b"\0liblsan.so", "LeakSanitizer"),
 ];
 
-/// The sanitizer that the program is built with, found by the names in a section.
+/// Returns the sanitizer that the program is built with, found by the names in a section.
 fn sanitizer(file: &ElfProgram<'_>, section: &str) -> Option<&'static str> {
     let section = file.section_by_name(section)?;
     let names = section.data().ok()?;
@@ -169,7 +169,7 @@ fn sanitizer(file: &ElfProgram<'_>, section: &str) -> Option<&'static str> {
     starts.into_iter().find_map(known).map(|(_, name)| *name)
 }
 
-/// Whether the file of a program contains the wrapper `dmd::Dmd`; false if it cannot be read.
+/// Whether the file of a program contains the wrapper `dmd::Dmd`. `false` if the file cannot be read.
 pub fn contains_dmd(program: &Path) -> bool {
     File::open(program).is_ok_and(|file| {
         let file = ReadCache::new(file);

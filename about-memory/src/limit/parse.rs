@@ -1,4 +1,4 @@
-//! Parses the text of a limit from its end, since a path may contain any character.
+//! Parses the text of a limit from its end, because a path may contain any character.
 
 use core::str::FromStr;
 
@@ -18,13 +18,13 @@ impl FromStr for Limit {
 }
 
 impl Limit {
-    /// Parses a limit on one report, in which a sign belongs to the number.
+    /// Parses a limit on one report, where a sign is part of the number.
     pub(crate) fn absolute(text: &str) -> Result<Self, LimitError> {
         parse(text, false).map_err(|wrong| LimitError::Syntax(text.to_owned(), wrong))
     }
 
-    /// A limit on a path with a condition such as `< 64 MiB`. The comparison of a condition without one is `<=`.
-    /// Only processes whose name contains `process` count.
+    /// Makes a limit on a path from a condition such as `< 64 MiB`. A condition without a comparison means `<=`. Only
+    /// processes whose name contains `process` are counted.
     ///
     /// # Errors
     ///

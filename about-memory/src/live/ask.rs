@@ -22,9 +22,9 @@ use super::sockets::{SocketFile, sockets_of};
 const MAX_LINE: u64 = 1 << 16;
 /// At most this many requests for reports run at the same time.
 pub(super) const REPORTS_AT_ONCE: usize = 64;
-/// At most this many requests for names run at the same time: a process that hangs costs a thread that waits.
+/// At most this many requests for names run at the same time. A process that hangs occupies one waiting thread.
 const NAMES_AT_ONCE: usize = 512;
-/// The stack of a thread that asks for a name.
+/// The stack size of a thread that requests a name, in bytes.
 const STACK: usize = 256 << 10;
 
 /// Options of a request for reports.
@@ -56,21 +56,21 @@ impl AskOptions {
         Self::default()
     }
 
-    /// Reporters leave private data out of paths and descriptions. Default: no.
+    /// Whether reporters leave private data out of paths and descriptions. Default: no.
     #[must_use]
     pub fn anonymize(mut self, anonymize: bool) -> Self {
         self.anonymize = anonymize;
         self
     }
 
-    /// The process frees its caches before it reports. Default: no.
+    /// Whether the process frees its caches before it reports. Default: no.
     #[must_use]
     pub fn minimize(mut self, minimize: bool) -> Self {
         self.minimize = minimize;
         self
     }
 
-    /// The process also collects the view that sums to `resident`
+    /// Whether the process also collects the view that sums to `resident`
     /// ([`CollectOptions::resident_map`](memory_reporter::CollectOptions::resident_map)). Default: no.
     #[must_use]
     pub fn resident_map(mut self, resident_map: bool) -> Self {
@@ -78,15 +78,15 @@ impl AskOptions {
         self
     }
 
-    /// The time a process has for its whole answer. A reporter has three quarters of it; then the process stops
-    /// waiting for the reporter. Default: ten seconds.
+    /// Sets the time that a process has for its whole answer. A reporter may use three quarters of this time; then the
+    /// process stops waiting for the reporter. Default: ten seconds.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Limits on the answer. Answers are untrusted.
+    /// Sets the limits on the answer. Answers are not trusted.
     #[must_use]
     pub fn read(mut self, read: ReadOptions) -> Self {
         self.read = read;
@@ -141,15 +141,15 @@ struct RefusalAnswer {
     error: String,
 }
 
-/// What answers of all versions have.
+/// The fields that answers of all versions have.
 #[derive(Deserialize)]
 struct AnswerVersion {
     version: u64,
-    /// In the answer to `hello`.
+    /// Only in the answer to `hello`.
     name: Option<String>,
 }
 
-/// Sends a request. Reading the answer fails when the timeout is over.
+/// Sends a request. Reading the answer fails after the timeout.
 fn send(
     socket: &Path,
     request: &RequestLine<'_>,
@@ -161,14 +161,14 @@ fn send(
     let mut line = serde_json::to_vec(request).expect("plain data is always JSON");
     line.push(b'\n');
     match stream.write_all(&line) {
-        // The process may have sent a refusal before it hung up.
+        // The process may have sent a refusal before it closed the connection.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         sent => sent.map_err(|error| LiveError::from_transfer(error, timeout))?,
     }
     Ok(BufReader::with_capacity(1 << 16, stream))
 }
 
-/// The first byte of the answer, without consuming it.
+/// Returns the first byte of the answer without consuming it.
 fn first(answer: &mut BufReader<DeadlineStream>, timeout: Duration) -> Result<u8, LiveError> {
     let bytes = answer.fill_buf().map_err(|error| LiveError::before_answer(error, timeout))?;
     bytes.first().copied().ok_or(LiveError::NoAnswer)
@@ -195,12 +195,12 @@ fn line<T>(
     }
 }
 
-/// The error if a line is a refusal.
+/// Returns the error if a line is a refusal.
 pub(super) fn refusal(line: &[u8]) -> Option<LiveError> {
     serde_json::from_slice::<RefusalAnswer>(line).ok().map(|refusal| LiveError::Refused(refusal.error))
 }
 
-/// Fails unless the answer is compressed, as reports and dumps are. Any other answer can only be a refusal.
+/// Fails unless the answer is compressed, like reports and dumps. Any other answer can only be a refusal.
 pub(super) fn compressed(answer: &mut BufReader<DeadlineStream>, timeout: Duration) -> Result<(), LiveError> {
     match first(answer, timeout)? {
         0x1f => Ok(()),
@@ -212,7 +212,7 @@ pub(super) fn hello(socket: &Path, timeout: Duration) -> Result<HelloAnswer, Liv
     line(&mut send(socket, &RequestLine::new("hello"), timeout)?, HelloAnswer::from_json, timeout)
 }
 
-/// Asks many processes who they are, and if `also_amounts` for their amounts. All of them together have this time.
+/// Requests the names of many processes and, if `also_amounts`, their amounts. All requests together have this time.
 pub(super) fn hellos(
     sockets: &[SocketFile],
     also_amounts: bool,
@@ -275,8 +275,8 @@ pub(super) fn track(
     Ok(answer)
 }
 
-/// Lets DMD record all events of a process into a file with this absolute path, and returns the connection, which ends
-/// the recording when it is dropped.
+/// Lets DMD record all events of a process into a file with this absolute path. Dropping the returned connection ends
+/// the recording.
 pub(super) fn record(
     socket: &Path,
     path: &str,
@@ -291,26 +291,26 @@ pub(super) fn record(
     Ok(answer)
 }
 
-/// Reads that the process records into a file, or has done so.
+/// Reads the answer of a process that records into a file, or has recorded into one.
 pub(super) fn recorded(answer: &mut BufReader<DeadlineStream>, timeout: Duration) -> Result<(), LiveError> {
     match line(answer, TrackAnswer::from_json, timeout)?.recording {
         true => Ok(()),
-        // It does not know the key.
+        // An older version does not know the key for a file.
         false => {
             Err(LiveError::Refused("its version of memory-reporter cannot record on request".to_owned()))
         }
     }
 }
 
-/// Lets a process make a copy of itself, and returns the copy's number and the connection, which ends the copy when it is
-/// dropped.
+/// Lets a process make a copy of itself. Returns the copy's process id and the connection. Dropping the connection ends
+/// the copy.
 pub(super) fn copy(socket: &Path, timeout: Duration) -> Result<(u32, BufReader<DeadlineStream>), LiveError> {
     let mut answer = send(socket, &RequestLine::new("dmd-copy"), timeout)?;
     let copied = line(&mut answer, CopyAnswer::from_json, timeout)?;
     Ok((copied.pid, answer))
 }
 
-/// Opens a log of allocations. Dropping the returned connection ends it.
+/// Opens a log of allocations. Dropping the returned connection ends the log.
 pub(super) fn log(
     socket: &Path,
     per_million: u64,
@@ -344,7 +344,7 @@ pub fn collect_garbage(pid: u32, timeout: Duration) -> Result<MinimizeAnswer, Li
     line(&mut send(&socket.path, &RequestLine::new("collect"), timeout)?, MinimizeAnswer::from_json, timeout)
 }
 
-/// Asks a process for amounts that cost it no collection.
+/// Requests the amounts that a process can read without a collection.
 ///
 /// # Errors
 ///
@@ -354,7 +354,7 @@ pub fn amounts(pid: u32, timeout: Duration) -> Result<AmountsAnswer, LiveError> 
     amounts_at(&socket.path, timeout)
 }
 
-/// Asks about all `items` on at most `most` threads, and returns the answers in order.
+/// Calls the request for all `items` on at most `most` threads. Returns the answers in the order of the items.
 pub(super) fn in_parallel<T: Sync, A: Send>(
     items: &[T],
     most: usize,
@@ -371,7 +371,7 @@ pub(super) fn in_parallel<T: Sync, A: Send>(
                 *answers[at].lock().expect("nobody panics while holding it") = Some(answer);
             }
         };
-        // This thread works too, so all items are asked about even if no thread can be started.
+        // This thread works too, so all items are handled even if no other thread can be started.
         for _ in 1..items.len().min(most) {
             let thread = std::thread::Builder::new();
             let thread = if most > REPORTS_AT_ONCE { thread.stack_size(STACK) } else { thread };

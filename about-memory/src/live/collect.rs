@@ -10,13 +10,14 @@ use super::ask::{self, AskOptions, REPORTS_AT_ONCE, in_parallel};
 use super::error::LiveError;
 use super::sockets::{SocketFile, sockets, sockets_of};
 
-/// A process to ask.
+/// A process that is sent a request.
 struct AskedProcess {
     pid: u32,
     socket: Option<SocketFile>,
     /// Whether the process appears under its own name instead of as the main process.
     named: bool,
-    /// Whether the process was found, not named by the caller. If it has ended, nothing is missing.
+    /// Whether the process was found by a search instead of named by the caller. If a found process has ended, its
+    /// reports are not missing.
     found: bool,
 }
 
@@ -26,7 +27,7 @@ struct AskedProcess {
 ///
 /// # Errors
 ///
-/// If no process answers: the error of the first.
+/// If no process answers: the first process's error.
 pub fn collect(pids: &[u32], options: &AskOptions) -> Result<ReportSet, LiveError> {
     let pids = &once(pids);
     let named = pids.len() > 1;
@@ -36,7 +37,7 @@ pub fn collect(pids: &[u32], options: &AskOptions) -> Result<ReportSet, LiveErro
     ask_all(&targets, options)
 }
 
-/// The reports of all processes of this user that listen, as [`collect`] gives them.
+/// Returns the reports of all listening processes of this user, like [`collect`].
 ///
 /// # Errors
 ///
@@ -49,8 +50,8 @@ pub fn collect_all(options: &AskOptions) -> Result<ReportSet, LiveError> {
     ask_all(&targets, options)
 }
 
-/// As [`collect`], but also asks the running processes that these have started. A single process in `pids` is the main
-/// process. Warnings in the set name the processes that do not listen.
+/// Like [`collect`], but also asks the running processes that were started by these processes. A single process in
+/// `pids` is the main process. Warnings in the set name the processes that do not listen.
 ///
 /// # Errors
 ///
@@ -88,7 +89,7 @@ fn once(pids: &[u32]) -> Vec<u32> {
 }
 
 fn ask_all(targets: &[AskedProcess], options: &AskOptions) -> Result<ReportSet, LiveError> {
-    // Look up the name first: a process that dies while it answers has no name afterwards.
+    // The name is read first: a process that dies while it answers has no name afterwards.
     let answers = in_parallel(targets, REPORTS_AT_ONCE, |target| {
         let name = platform::process_name(target.pid);
         let answer = match &target.socket {
@@ -124,13 +125,13 @@ fn ask_all(targets: &[AskedProcess], options: &AskOptions) -> Result<ReportSet, 
     Ok(all)
 }
 
-/// Whether a target is a stale socket of a process that has ended. Removes such a socket.
+/// Whether a target is an old socket of an ended process. Removes such a socket.
 fn has_ended(target: &AskedProcess) -> bool {
     target.found && target.socket.as_ref().is_some_and(SocketFile::remove_if_stale)
 }
 
-/// Renames the processes of one answer so that their names differ from those of the other answers, and adds the
-/// name of the process to the subjects of its warnings.
+/// Renames the processes of one answer so that their names differ from the names in the other answers. Adds the
+/// process's name to the subjects of its warnings.
 fn tell_apart(set: &mut ReportSet, pid: u32, name: &str, taken: &mut HashSet<String>) {
     let mut own_name = None;
     let mut mine: HashSet<String> = HashSet::new();

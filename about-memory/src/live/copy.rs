@@ -1,4 +1,4 @@
-//! Copies of running processes, whose memory does not change while somebody reads it.
+//! Copies of running processes. The memory of a copy does not change while it is read.
 
 use std::io::BufReader;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::error::LiveError;
 use super::save;
 use super::sockets::sockets_of;
 
-/// A copy of a process, as a fork makes it, until this is dropped. The process itself goes on.
+/// A copy of a process, made by a fork. The copy ends when this value is dropped. The process itself continues.
 #[derive(Debug)]
 pub struct ForkedProcess {
     pid: u32,
@@ -19,12 +19,13 @@ pub struct ForkedProcess {
 }
 
 impl ForkedProcess {
-    /// Lets a process that DMD records make a copy of itself, for which it stands still for about 30 ms a gigabyte.
+    /// Lets a process that DMD records make a copy of itself. The process stops for about 30 ms per gigabyte while it
+    /// is copied.
     ///
     /// # Errors
     ///
-    /// If the process does not listen, DMD does not record it, its version cannot do so, it refuses, or it takes longer
-    /// than `timeout`.
+    /// If the process does not listen, DMD does not record it, its version cannot make copies, it refuses, or it takes
+    /// longer than `timeout`.
     pub fn take(pid: u32, timeout: Duration) -> Result<Self, LiveError> {
         let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
         let copied = ask::copy(&socket.path, timeout);
@@ -33,7 +34,7 @@ impl ForkedProcess {
         Ok(Self { pid, _connection: connection })
     }
 
-    /// The number of the copy.
+    /// Returns the process id of the copy.
     pub fn pid(&self) -> u32 {
         self.pid
     }

@@ -1,4 +1,4 @@
-//! The end of this process by a signal of its terminal or of `kill`.
+//! Handles the end of this process by a signal of its terminal or of `kill`.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::{platform, temporary};
 
-/// Before a signal ends this process, runs `restore` on a thread and removes temporary files, whatever the other threads
-/// do at that time. Ignored signals stay ignored.
+/// Before a signal ends this process, runs `restore` on a thread and removes temporary files, in whatever state the
+/// other threads are. Ignored signals stay ignored.
 ///
 /// # Errors
 ///
@@ -20,15 +20,15 @@ pub fn before_ending(restore: impl FnOnce() + Send + 'static) -> io::Result<()> 
 /// Whether a thread is about to end this process.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Waits for ever if a signal is about to end this process: what fails now fails since its files are gone, and the process
-/// ends by the signal.
+/// Waits forever if a signal is about to end this process. An operation that fails at that time fails because its files
+/// were removed, and its error must not be printed.
 pub fn wait_if_ending() {
     while IS_ENDING.load(Ordering::SeqCst) {
         std::thread::park();
     }
 }
 
-/// Temporary files go first: a terminal may accept no text.
+/// Removes temporary files first: `restore` may hang on a terminal that accepts no text.
 fn and_remove(restore: impl FnOnce() + Send + 'static) -> impl FnOnce() + Send + 'static {
     move || {
         IS_ENDING.store(true, Ordering::SeqCst);
@@ -37,8 +37,8 @@ fn and_remove(restore: impl FnOnce() + Send + 'static) -> impl FnOnce() + Send +
     }
 }
 
-/// The signals that end this process: SIGINT, SIGTERM and SIGHUP. After the first, the process ends by itself. If that takes
-/// too long, or at a second signal, it ends by the signal. Ignored signals stay ignored.
+/// The signals that end this process: SIGINT, SIGTERM and SIGHUP. After the first signal, the process ends by itself.
+/// If that takes too long, or at a second signal, the signal ends the process. Ignored signals stay ignored.
 #[derive(Clone, Debug)]
 pub struct EndSignals {
     has_begun: Arc<AtomicBool>,
@@ -46,8 +46,8 @@ pub struct EndSignals {
 }
 
 impl EndSignals {
-    /// Gives the process this time to end by itself after a signal. If it has to be ended, `restore` runs on a thread, and
-    /// temporary files go.
+    /// Gives the process this time to end by itself after a signal. After that time, `restore` runs on a thread,
+    /// temporary files are removed, and the signal ends the process.
     ///
     /// # Errors
     ///
@@ -63,17 +63,17 @@ impl EndSignals {
         Ok(ending)
     }
 
-    /// Whether a signal has come.
+    /// Whether a signal has arrived.
     pub fn has_begun(&self) -> bool {
         self.has_begun.load(Ordering::SeqCst)
     }
 
-    /// Is true once a signal has come.
+    /// Returns a flag that becomes true when a signal arrives.
     pub fn flag(&self) -> &AtomicBool {
         &self.has_begun
     }
 
-    /// From now on the process has this time to end by itself.
+    /// Changes the time that the process has to end by itself.
     pub fn allow(&self, grace: Duration) {
         *self.grace.lock().unwrap_or_else(PoisonError::into_inner) = grace;
     }

@@ -11,7 +11,7 @@ use memory_reporter::live::VERSION;
 
 use crate::platform::ConnectError;
 
-/// Why a request to a process failed.
+/// The reason why a request to a process failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LiveError {
@@ -27,13 +27,13 @@ pub enum LiveError {
     NoSnapshots,
     /// DMD does not record the process.
     NotRecorded,
-    /// The process listens, and makes no copies of itself.
+    /// The process listens, but cannot make copies of itself.
     NoCopies,
-    /// DMD does not wait in the process for a request to record it.
+    /// DMD in the process does not wait for requests to record (`--wait-for-track`, or `Dmd::on_request`).
     NotTracked,
     /// The process refused with this message.
     Refused(String),
-    /// The process hung up without an answer.
+    /// The process closed the connection without an answer.
     NoAnswer,
     /// The process ended while DMD recorded it on request.
     Ended,
@@ -41,9 +41,9 @@ pub enum LiveError {
     Replaced,
     /// The process speaks another version of the protocol.
     Version {
-        /// The name of the process, if it gave one.
+        /// The name of the process; `None` if the answer does not contain it.
         name: Option<String>,
-        /// Its version.
+        /// The version of the process's protocol.
         version: u64,
     },
     /// The answer is neither what was requested nor a refusal.
@@ -57,7 +57,7 @@ pub enum LiveError {
 }
 
 impl LiveError {
-    /// An error while reading or writing the connection.
+    /// Converts an error while reading or writing the connection.
     pub(crate) fn from_transfer(error: io::Error, timeout: Duration) -> Self {
         match error.kind() {
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Self::TimedOut(timeout),
@@ -65,7 +65,7 @@ impl LiveError {
         }
     }
 
-    /// An error before the first byte of the answer.
+    /// Converts an error before the first byte of the answer.
     pub(crate) fn before_answer(error: io::Error, timeout: Duration) -> Self {
         match error.kind() {
             io::ErrorKind::ConnectionReset => Self::NoAnswer,
@@ -118,13 +118,13 @@ impl fmt::Display for LiveError {
                  `about-memory run`",
             ),
             Self::NotTracked => f.write_str(
-                "DMD does not wait in it: start it with `about-memory run --wait-for-track`, or declare \
+                "DMD does not wait for requests in it: start it with `about-memory run --wait-for-track`, or declare \
                  dmd::Dmd::on_request as its allocator",
             ),
             Self::Refused(message) => write!(f, "refused: {message}"),
             Self::Ended => f.write_str("ended while DMD recorded it"),
             Self::Replaced => f.write_str("replaced itself by another program while DMD recorded it"),
-            Self::NoAnswer => f.write_str("hung up without an answer"),
+            Self::NoAnswer => f.write_str("closed the connection without an answer"),
             Self::Version { name, version } => {
                 let name = name.as_deref().unwrap_or("its program");
                 write!(

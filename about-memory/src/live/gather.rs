@@ -11,7 +11,7 @@ use super::collect::collect_all;
 use super::error::LiveError;
 use super::listener::list;
 
-/// What [`gather`] saved.
+/// The files that [`gather`] saved.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct GatheredReports {
@@ -23,9 +23,9 @@ pub struct GatheredReports {
     pub dumps: Vec<PathBuf>,
 }
 
-/// Saves the reports of all listening processes, and the DMD dumps of those that run under DMD, to a new folder in
-/// `within`: the first of `about-memory-1`, `about-memory-2` and so on that does not exist. Only this user can read
-/// the folder. It contains `memory-report.json.gz`, and `dmd-<pid>.json.gz` for each dump.
+/// Saves the reports of all listening processes, and the DMD dumps of the processes under DMD, to a new folder in
+/// `within`. The folder is the first of `about-memory-1`, `about-memory-2` and so on that does not exist, and only this
+/// user can read it. It contains `memory-report.json.gz`, and `dmd-<pid>.json.gz` for each dump.
 ///
 /// # Errors
 ///
@@ -65,7 +65,7 @@ fn dump(socket: &Path, path: &Path, options: &AskOptions) -> Result<(), LiveErro
     match io::copy(&mut answer, &mut file) {
         Ok(_) => Ok(()),
         Err(error) => {
-            // Do not leave half a dump.
+            // An incomplete dump is removed.
             let _ = fs::remove_file(path);
             Err(LiveError::from_transfer(error, options.timeout))
         }

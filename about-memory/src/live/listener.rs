@@ -15,16 +15,17 @@ use super::sockets::{sockets, sockets_of};
 pub struct ListeningProcess {
     /// The process id.
     pub pid: u32,
-    /// Its socket.
+    /// The socket of the process.
     pub socket: PathBuf,
     /// The process's answer to `hello`, or the reason why it did not answer.
     pub hello: Result<HelloAnswer, LiveError>,
-    /// Its amounts, if [`list_with_amounts`] asked for them and it answered.
+    /// The process's amounts. `None` unless [`list_with_amounts`] requested them and the process answered.
     pub amounts: Option<AmountsAnswer>,
 }
 
-/// All listening processes of this user, sorted by process id. They are asked at the same time, and have `timeout` together:
-/// the call takes no longer, however many hang. Removes the sockets of processes that have ended.
+/// Returns all listening processes of this user, sorted by process id. Requests all names at the same time. All
+/// processes together have `timeout`, so processes that hang do not prolong the call. Removes the sockets of ended
+/// processes.
 ///
 /// # Errors
 ///
@@ -33,8 +34,8 @@ pub fn list(timeout: Duration) -> Result<Vec<ListeningProcess>, LiveError> {
     listeners(false, timeout)
 }
 
-/// As [`list`], and with amounts that cost the processes no collection. Both answers of all processes have `timeout`
-/// together.
+/// Like [`list`], but also requests amounts that need no collection. Both answers of all processes together have
+/// `timeout`.
 ///
 /// # Errors
 ///
@@ -43,7 +44,7 @@ pub fn list_with_amounts(timeout: Duration) -> Result<Vec<ListeningProcess>, Liv
     listeners(true, timeout)
 }
 
-/// Who a process is.
+/// Returns the name and other facts of a process.
 ///
 /// # Errors
 ///

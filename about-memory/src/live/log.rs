@@ -15,33 +15,34 @@ use super::sockets::sockets_of;
 /// The longest line of a log, in bytes: an allocation with all frames of its stack.
 const MAX_LINE: usize = 1 << 22;
 
-/// The most lines that [`ReceivedLog::lines`] returns at once.
+/// [`ReceivedLog::lines`] returns at most this many lines at once.
 const AT_ONCE: usize = 10_000;
 
-/// How often a reader looks whether to end.
+/// How often a reader checks whether to end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The time that further lines have to come with the first.
+/// After the first line, further lines that arrive within this time are returned together with it.
 const TOGETHER: Duration = Duration::from_millis(5);
 
-/// A log of allocations. The process keeps it until this is dropped.
+/// A log of allocations. Dropping it ends the log in the process.
 #[derive(Debug)]
 pub struct ReceivedLog {
     answer: BufReader<DeadlineStream>,
     timeout: Duration,
     /// The start of the next line.
     line: Vec<u8>,
-    /// When the process has to have sent the rest, since it was asked for that.
+    /// The time by which the process must have sent the remaining lines. `None` until the end was requested.
     ends: Option<Instant>,
 }
 
-/// Opens a log of the allocations of a process that DMD records or waits in, from now on: of so many of a million
-/// allocations. The process keeps at most `length` allocations that were not sent yet, and drops the oldest. Each answer
-/// takes at most `timeout`.
+/// Opens a log of the allocations of a process that DMD records, or in which DMD waits for requests. The log contains
+/// `per_million` of a million allocations, from now on. The process keeps at most `length` unsent allocations, and drops
+/// the oldest. Each answer takes at most `timeout`.
 ///
 /// # Errors
 ///
-/// If the process does not listen, DMD neither records nor waits in it, it refuses, or takes longer than `timeout`.
+/// If the process does not listen, DMD neither records it nor waits for requests in it, the process refuses, or it takes
+/// longer than `timeout`.
 pub fn log(pid: u32, per_million: u64, length: u64, timeout: Duration) -> Result<ReceivedLog, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     let begun = ask::log(&socket.path, per_million, length, timeout);
@@ -50,13 +51,13 @@ pub fn log(pid: u32, per_million: u64, length: u64, timeout: Duration) -> Result
 }
 
 impl ReceivedLog {
-    /// Waits for the next lines, without their newlines: objects of JSON as
-    /// [`mod@memory_reporter::live`] describes them, oldest first. `None` at the end of the log. When the time has come, or
-    /// `stop` is true, the process sends the rest and the log ends.
+    /// Waits for the next lines: JSON objects without their newlines, as [`mod@memory_reporter::live`] describes them,
+    /// the oldest first. `None` at the end of the log. At the time `until`, or when `stop` is true, the process sends
+    /// the remaining lines and the log ends.
     ///
     /// # Errors
     ///
-    /// If the connection breaks, the process refuses to go on, or it does not send the rest in time.
+    /// If the connection breaks, the process refuses to continue, or it does not send the remaining lines in time.
     pub fn lines(
         &mut self,
         until: Option<Instant>,
@@ -70,7 +71,7 @@ impl ReceivedLog {
                     self.ends = Some(now + self.timeout);
                     self.answer.get_mut().allow(now + self.timeout);
                     match self.answer.get_mut().write_all(b"\n") {
-                        // The process has ended, and what it sent is still to be read.
+                        // The process has ended. The lines that it sent can still be read.
                         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
                         sent => sent.map_err(|error| LiveError::from_transfer(error, self.timeout))?,
                     }

@@ -1,4 +1,4 @@
-//! Files of running programs: heap snapshots, and dumps of DMD.
+//! Saves files of running programs: heap snapshots, and dumps of DMD.
 
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -21,7 +21,7 @@ const DUMP_REQUEST: &str = "dmd-dump";
 /// The request that `heap_graph::answer_snapshots` answers.
 const SNAPSHOT_REQUEST: &str = "heap-snapshot";
 
-/// Saves a heap snapshot of a process that answers such requests (`heap_graph::answer_snapshots`).
+/// Saves a heap snapshot of a process that answers requests for one (`heap_graph::answer_snapshots`).
 ///
 /// Only this user can read the file. Its name starts with `incomplete-` until the whole snapshot has arrived.
 ///
@@ -33,7 +33,7 @@ pub fn save_snapshot(pid: u32, path: &Path, timeout: Duration) -> Result<(), Liv
     save(pid, SNAPSHOT_REQUEST, path, timeout)
 }
 
-/// Saves a dump of a process that DMD records, compressed. It replaces a file of this name.
+/// Saves a compressed dump of a process that DMD records. Replaces an existing file.
 ///
 /// Only this user can read the file. Its name starts with `incomplete-` until the whole dump has arrived.
 ///
@@ -52,11 +52,11 @@ fn save(pid: u32, request: &str, path: &Path, timeout: Duration) -> Result<(), L
     receive(answer, path, timeout)
 }
 
-/// Why a request failed, in words for the user.
+/// Returns the error with a message for the user.
 pub(super) fn explained(socket: &Path, request: &str, error: LiveError, timeout: Duration) -> LiveError {
     match error {
         LiveError::Refused(message) => {
-            // The words of a process that does not know the request are of no use to the reader.
+            // A process that does not know the request sends a message that does not help the user.
             let is_offered = ask::hello(socket, timeout).map(|hello| offers(&hello, request));
             if is_offered.unwrap_or(true) { LiveError::Refused(message) } else { not_offered(request) }
         }
@@ -64,7 +64,7 @@ pub(super) fn explained(socket: &Path, request: &str, error: LiveError, timeout:
     }
 }
 
-/// Saves a compressed answer. Its file has the name `path` once it is complete.
+/// Saves a compressed answer. The file gets the name `path` when it is complete.
 pub(super) fn receive(answer: impl Read, path: &Path, timeout: Duration) -> Result<(), LiveError> {
     let received = temporary::write_new(path, Readers::User, |file| {
         let mut copy = CopyingWriter { answer, file, written: Ok(()) };
@@ -79,7 +79,7 @@ pub(super) fn receive(answer: impl Read, path: &Path, timeout: Duration) -> Resu
     })
 }
 
-/// Why there is no file.
+/// The reason why there is no file.
 enum NotReceived {
     Answer(LiveError),
     File(io::Error),
@@ -104,7 +104,7 @@ fn not_offered(request: &str) -> LiveError {
     }
 }
 
-/// Writes to the file what the decoder reads.
+/// A reader that copies to a file everything that the decoder reads.
 struct CopyingWriter<'f, R> {
     answer: R,
     file: &'f mut File,

@@ -9,14 +9,14 @@ use crate::platform;
 
 use super::error::LiveError;
 
-/// Much longer than the time between creating a socket and listening on it.
+/// After this time a socket is not new. It is much longer than the time between creating a socket and listening on it.
 const SETTLED: Duration = Duration::from_secs(10);
 
 /// A socket in the folder. Its process may have ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SocketFile {
     pub(super) pid: u32,
-    /// When the process started, in clock ticks.
+    /// The time at which the process started, in clock ticks.
     pub(super) start: u64,
     pub(super) path: PathBuf,
 }
@@ -27,8 +27,8 @@ impl SocketFile {
         Some(Self { pid: pid.parse().ok()?, start: start.parse().ok()?, path })
     }
 
-    /// Removes a socket that refused a connection, if its process has ended or has become another program. A new
-    /// socket stays: its process may not listen on it yet.
+    /// Removes a socket that refused a connection if its process has ended or has become another program. A new socket
+    /// stays: its process may not listen on it yet. Returns whether the socket is stale.
     pub(super) fn remove_if_stale(&self) -> bool {
         let is_old = || {
             let made = fs::symlink_metadata(&self.path).and_then(|found| found.modified());
@@ -43,8 +43,8 @@ impl SocketFile {
     }
 }
 
-/// All sockets of this user except that of this process, sorted by process id; empty if the folder does not
-/// exist.
+/// Returns all sockets of this user except the socket of this process, sorted by process id. Returns an empty list if
+/// the folder does not exist.
 pub(super) fn sockets() -> Result<Vec<SocketFile>, LiveError> {
     let folder = memory_reporter::live::folder().map_err(LiveError::Folder)?;
     let entries = match fs::read_dir(&folder) {
@@ -61,10 +61,10 @@ pub(super) fn sockets() -> Result<Vec<SocketFile>, LiveError> {
     Ok(sockets)
 }
 
-/// The socket of each of these processes, or `None`, in the same order.
+/// Returns the socket of each of these processes, in the same order; `None` for a process without a socket.
 pub(super) fn sockets_of(pids: &[u32]) -> Result<Vec<Option<SocketFile>>, LiveError> {
     let all = sockets()?;
-    // The system reuses process ids: the process that started last is the one that runs.
+    // The system reuses process ids, so the last started process with an id is the running one.
     let of = |pid: &u32| all.iter().rev().find(|socket| socket.pid == *pid).cloned();
     Ok(pids.iter().map(of).collect())
 }

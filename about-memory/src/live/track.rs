@@ -1,4 +1,4 @@
-//! Recording that is switched on and off in a running process.
+//! Starts and stops recordings in a running process.
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -13,38 +13,38 @@ use super::error::LiveError;
 use super::save;
 use super::sockets::{SocketFile, sockets_of};
 
-/// DMD records a process until this is dropped: [`track`], or [`record`] into a file.
+/// A recording by DMD, started with [`track`], or with [`record`] into a file. Dropping it ends the recording.
 #[derive(Debug)]
 pub struct TrackingSession {
     answer: BufReader<DeadlineStream>,
     timeout: Duration,
     process: SocketFile,
-    /// The file of the program.
+    /// The program's file.
     program: Option<PathBuf>,
 }
 
-/// How a session ended whose dump is there.
+/// The reason why a session with a dump ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionEnd {
-    /// [`TrackingSession::save`] ended it.
+    /// [`TrackingSession::save`] ended the session.
     Asked,
-    /// The process ended, and sent the dump before.
+    /// The process ended, and sent the dump before its end.
     ProcessEnded,
-    /// The process replaced itself by another program, and sent the dump before.
+    /// The process replaced itself by another program, and sent the dump before that.
     ProcessReplaced,
 }
 
-/// How often [`TrackingSession::wait`] looks whether to end.
+/// How often [`TrackingSession::wait`] checks whether to end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Lets DMD record a process that waits for it: a sample with this mean distance in bytes, or with 0 every block.
-/// Each answer of the process takes at most `timeout`.
+/// Lets DMD record a process in which DMD waits for this request (`about-memory run --wait-for-track`): a sample with
+/// this mean distance in bytes, or every block if the distance is 0. Each answer of the process takes at most `timeout`.
 ///
 /// # Errors
 ///
-/// If the process does not listen, DMD does not wait in it, it refuses since DMD records it already, or it takes longer
-/// than `timeout`.
+/// If the process does not listen, DMD does not wait for requests in it, it refuses because DMD records it already, or it
+/// takes longer than `timeout`.
 pub fn track(pid: u32, sample_bytes: u64, timeout: Duration) -> Result<TrackingSession, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     let begun = ask::track(&socket.path, sample_bytes, timeout);
@@ -52,13 +52,13 @@ pub fn track(pid: u32, sample_bytes: u64, timeout: Duration) -> Result<TrackingS
     Ok(TrackingSession::new(answer, timeout, socket))
 }
 
-/// Lets DMD record every allocation and end of a process that waits for it into a file, in the process. The file takes
-/// the place of one with this name. Blocks from before are unknown in it. Each answer of the process takes at most
-/// `timeout`.
+/// Lets DMD record a process in which DMD waits for this request into a file: every allocation, and the end of every
+/// block. The process writes the file, and replaces an existing one. The file does not contain blocks that were allocated
+/// before. Each answer of the process takes at most `timeout`.
 ///
 /// # Errors
 ///
-/// As for [`track`], and if the process cannot write the file, or the path is not UTF-8.
+/// Like [`track`]. Also if the process cannot write the file, or the path is not UTF-8.
 pub fn record(pid: u32, path: &Path, timeout: Duration) -> Result<TrackingSession, LiveError> {
     let failed = |error| LiveError::Write(path.to_owned(), error);
     let whole = std::path::absolute(path).map_err(failed)?;
@@ -75,7 +75,8 @@ impl TrackingSession {
         Self { answer, timeout, process, program }
     }
 
-    /// Why the process does not answer, if it has hung up. A process that ends closes its socket a moment before.
+    /// Returns the reason if the process has closed the connection. An ending process closes its socket a moment before
+    /// its end.
     fn explained(&self, error: LiveError) -> LiveError {
         const MOMENT: Duration = Duration::from_secs(1);
         if !matches!(error, LiveError::NoAnswer | LiveError::Io(_)) {
@@ -101,12 +102,13 @@ impl TrackingSession {
         platform::has_ended(self.process.pid, self.process.start)
     }
 
-    /// Waits until the time has come, `stop` is true, or the process sends its dump because it ends or becomes another program.
+    /// Waits until the time `until`, until `stop` is true, or until the process sends its dump because it ends or
+    /// becomes another program.
     ///
     /// # Errors
     ///
-    /// If the connection breaks, or the process has ended or has replaced itself by another program and sends no dump. What it
-    /// recorded into a file is there.
+    /// If the connection breaks, or the process ends or becomes another program without a dump. A file that the process
+    /// recorded until then is complete to that moment.
     pub fn wait(&mut self, until: Option<Instant>, stop: &AtomicBool) -> Result<(), LiveError> {
         while !stop.load(Ordering::Relaxed) {
             let now = Instant::now();
@@ -119,7 +121,7 @@ impl TrackingSession {
             match filled.map_err(|error| LiveError::from_transfer(error, left)) {
                 Ok(true) => return Err(self.explained(LiveError::NoAnswer)),
                 Ok(false) => break,
-                // A child that the process forked keeps the connection open.
+                // A forked child of the process can keep the connection open.
                 Err(LiveError::TimedOut(_)) if self.has_ended() => return Err(LiveError::Ended),
                 Err(LiveError::TimedOut(_)) => {}
                 Err(error) => return Err(self.explained(error)),
@@ -128,16 +130,16 @@ impl TrackingSession {
         Ok(())
     }
 
-    /// Ends the recording, and saves a dump, compressed, of the blocks that the process has allocated since and that are
-    /// alive. The dump replaces a file of this name. Only this user can read it. A process that ends meanwhile has sent the
-    /// dump by itself.
+    /// Ends the recording, and saves a compressed dump of the live blocks that were allocated during the recording.
+    /// Replaces an existing file. Only this user can read the file. If the process ends in the meantime, the dump is
+    /// the one that it sent at its end.
     ///
     /// # Errors
     ///
     /// If the process has ended without a dump or takes longer than the timeout; if the file cannot be written.
     pub fn save(mut self, path: &Path) -> Result<SessionEnd, LiveError> {
         let is_unasked = !self.answer.buffer().is_empty();
-        // A process that has ended takes no request, but may have sent the dump.
+        // An ended process accepts no request, but may have sent the dump.
         let asked = if is_unasked { Ok(()) } else { self.ask() };
         if let Err(error) = ask::compressed(&mut self.answer, self.timeout) {
             return Err(asked.err().unwrap_or_else(|| self.explained(error)));

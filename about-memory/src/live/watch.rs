@@ -12,7 +12,7 @@ use crate::text::ReportText;
 use crate::view::TextOptions;
 use crate::{escape, number};
 
-/// How an amount differs from the previous one.
+/// The difference of an amount from the previous amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryChange {
     /// The amount is the same, or there is no previous set.
@@ -28,7 +28,7 @@ pub enum EntryChange {
 }
 
 impl EntryChange {
-    /// The character that marks the change; a space without a change.
+    /// Returns the character that marks the change; a space without a change.
     pub fn mark(self) -> char {
         match self {
             Self::Same => ' ',
@@ -46,7 +46,7 @@ impl EntryChange {
 pub struct WatchRow {
     /// The amount with its unit; empty for a process.
     pub amount: String,
-    /// The difference from the previous amount, which is 0 for a new entry; empty without a change.
+    /// The difference from the previous amount. The previous amount of a new entry is 0. Empty without a change.
     pub difference: String,
     /// The kind of change.
     pub change: EntryChange,
@@ -64,7 +64,8 @@ impl fmt::Display for WatchRow {
     }
 }
 
-/// Compares each set of reports with the previous one. The options of [`text`](crate::text()) choose and sort the entries.
+/// Compares each set of reports with the previous set. The options of [`text`](crate::text()) select and sort the
+/// entries.
 #[derive(Debug, Default)]
 pub struct Watch {
     /// The options of the last text.
@@ -74,19 +75,19 @@ pub struct Watch {
 
 #[derive(Debug, Default)]
 struct PreviousReports {
-    /// All entries, shown or not: an entry that was tiny before is not new.
+    /// All entries, shown or not, so that an entry that was tiny before does not count as new.
     amounts: HashMap<String, i128>,
     /// The shown entries in order: process, path and unit.
     shown: Vec<(String, String, Units)>,
 }
 
 impl Watch {
-    /// A comparison without a previous set.
+    /// Creates a comparison without a previous set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The lines of a text with its options, and with the changes since the previous call.
+    /// Returns the lines of a text with its options, and with the changes since the previous call.
     pub fn rows(&mut self, text: &ReportText<'_>) -> Vec<WatchRow> {
         self.view.clone_from(text.view());
         let forest = text.forest();
@@ -144,7 +145,7 @@ impl Watch {
         }
     }
 
-    /// `before` is `None` without a previous set, `Some(None)` if that set does not contain the entry.
+    /// `before` is `None` without a previous set, and `Some(None)` if the previous set does not contain the entry.
     fn row(
         &self,
         amount: i128,
@@ -170,7 +171,7 @@ impl Watch {
         row
     }
 
-    /// Appends a difference; small ones are in bytes, since `+0.00 MB` shows no change.
+    /// Appends a difference. Small differences are in bytes, because `+0.00 MB` would show no change.
     fn push_difference(&self, to: &mut String, by: i128, units: Units) {
         const SMALL: u128 = 10_486;
         if by >= 0 {
@@ -183,7 +184,7 @@ impl Watch {
         }
     }
 
-    /// Appends the entries that were shown before and that are gone.
+    /// Appends the entries that were shown before and no longer exist.
     fn gone(&self, process: &str, now: &PreviousReports, rows: &mut Vec<WatchRow>) {
         let Some(before) = &self.before else { return };
         for (of, path, units) in before.shown.iter().filter(|(of, ..)| of == process) {
@@ -199,7 +200,8 @@ impl Watch {
     }
 }
 
-/// The path of a node. The child with the own amount of an inner node has that node's path, so its name is appended.
+/// Returns the path of a node. The child that holds an inner node's own amount has the same path, so its name is
+/// appended.
 fn path_of(node: TreeNode<'_, '_>) -> String {
     let (path, name) = (node.path(), node.name());
     if [ITSELF, FAKE_CHILD].contains(&name) && !path.ends_with(name) {
@@ -209,11 +211,11 @@ fn path_of(node: TreeNode<'_, '_>) -> String {
 }
 
 fn key(process: &str, path: &str) -> String {
-    // A NUL in a name from a file could only mix up two entries of this comparison.
+    // A NUL in a name from a file could only confuse two entries of this comparison.
     format!("{process}\0{path}")
 }
 
-/// The explicit tree, the other trees, then the lines; each group by name.
+/// Sorts the explicit tree first, then the other trees, then the lines. Each group is sorted by name.
 fn sorted<'p, 'a>(process: &'p ProcessTrees<'a>, collator: &Collator) -> Vec<TreeNode<'p, 'a>> {
     let order = |nodes: &mut Vec<TreeNode<'p, 'a>>| {
         nodes.sort_by(|a, b| {

@@ -28,10 +28,10 @@ pub(crate) use program::{end_by_signal, end_like, ending_signal, is_executable, 
 #[cfg(feature = "program")]
 pub(crate) use unpacked::{folders_for_unpacked, unpack};
 
-/// Ends each `accept` of a socket, whatever its address leads to by now.
+/// Ends all pending `accept` calls of a socket, even if its address now leads to another socket.
 #[cfg(feature = "serve")]
 pub(crate) fn end_accept(socket: &impl AsFd) {
-    // A socket that does not listen has no `accept` to end.
+    // A socket that does not listen has no pending `accept`.
     let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
 }
 
@@ -43,14 +43,14 @@ pub(crate) struct DeadlineStream {
 }
 
 impl DeadlineStream {
-    /// Connects to the socket at `path`, if the socket and its process belong to this user.
+    /// Connects to the socket at `path`. Fails unless the socket and its process belong to this user.
     pub(crate) fn connect(path: &Path, until: Instant) -> Result<Self, ConnectError> {
         let uid = rustix::process::geteuid().as_raw();
         let found = fs::symlink_metadata(path).map_err(ConnectError::Io)?;
         if !found.file_type().is_socket() || found.uid() != uid {
             return Err(ConnectError::Foreign);
         }
-        // A blocking connect could wait for ever.
+        // A blocking connect could wait forever.
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
@@ -62,7 +62,7 @@ impl DeadlineStream {
         Ok(Self { stream, until })
     }
 
-    /// From now on, reading and writing end at this time.
+    /// Sets the time at which reading and writing fail.
     pub(crate) fn allow(&mut self, until: Instant) {
         self.until = until;
     }
@@ -122,7 +122,7 @@ pub(crate) fn try_lock(file: &File) -> bool {
     rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
-/// The name of a process.
+/// Returns the name of a process; `None` if it has ended.
 pub(crate) fn process_name(pid: u32) -> Option<String> {
     Some(Process::new(pid.try_into().ok()?).ok()?.stat().ok()?.comm)
 }
@@ -133,7 +133,7 @@ pub(crate) fn is_running(pid: u32, start: u64) -> bool {
     stat().is_some_and(|stat| stat.starttime == start)
 }
 
-/// Whether the process that started at this clock tick has ended, waited for or not.
+/// Whether the process that started at this clock tick has ended, even if its parent has not waited for it.
 pub(crate) fn has_ended(pid: u32, start: u64) -> bool {
     let stat = || Process::new(pid.try_into().ok()?).ok()?.stat().ok();
     stat().is_none_or(|stat| {
@@ -144,12 +144,12 @@ pub(crate) fn has_ended(pid: u32, start: u64) -> bool {
     })
 }
 
-/// The file of the program that a process runs.
+/// Returns the file of the program that a process runs.
 pub(crate) fn program_of(pid: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/exe")).ok()
 }
 
-/// The descendants of a process, sorted by process id. A process whose parent has ended is not found.
+/// Returns the descendants of a process, sorted by process id. A descendant whose parent has ended is not found.
 pub(crate) fn descendants(pid: u32) -> Vec<RunningProgram> {
     let Ok(all) = procfs::process::all_processes() else { return Vec::new() };
     let mut left: Vec<_> = all

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::{ConnectError, Found};
 
-/// A connection. This system has none.
+/// A connection. This system has no connections.
 #[derive(Debug)]
 pub(crate) enum DeadlineStream {}
 
@@ -102,11 +102,11 @@ pub(crate) fn end_like(status: ExitStatus) -> ExitCode {
     ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
 
-/// Ends one `accept` of a listener.
+/// Ends one pending `accept` of a listener.
 #[cfg(feature = "serve")]
 pub(crate) fn end_accept(listener: &std::net::TcpListener) {
     use std::net::{Ipv4Addr, TcpStream};
-    // Without an address there is nothing to accept.
+    // A listener without an address cannot accept connections.
     let _ = listener.local_addr().and_then(|mut address| {
         if address.ip().is_unspecified() {
             address.set_ip(Ipv4Addr::LOCALHOST.into());
@@ -115,7 +115,7 @@ pub(crate) fn end_accept(listener: &std::net::TcpListener) {
     });
 }
 
-/// A Unix socket. This system has none.
+/// A Unix socket. This system has no Unix sockets.
 #[cfg(feature = "serve")]
 #[derive(Debug)]
 pub(crate) enum PrivateSocket {}

@@ -5,11 +5,11 @@ use memory_report::Units;
 
 use super::Series;
 
-/// The time between two points whose times are unknown, in microseconds.
+/// The time between two points with unknown times, in microseconds.
 const STEP: u64 = 1_000_000;
 
 impl Series {
-    /// The rows as counters. `times` has the time of each point, in microseconds.
+    /// Returns the rows as counters. `times` contains the time of each point, in microseconds.
     pub fn counters(&self, times: Vec<u64>) -> Counters {
         let counters = self.rows().into_iter().map(|row| Counter {
             process: row.process.unwrap_or_default().to_owned(),
@@ -25,8 +25,8 @@ impl Series {
         Counters { times, counters: counters.collect() }
     }
 
-    /// The times of the points of a series, in microseconds: `known`, if it has a time for each point and each is later than
-    /// the one before, and otherwise a second apart.
+    /// Returns the times of the points of a series, in microseconds. Returns `known` if it has a time for each point
+    /// and the times ascend. Otherwise the points are one second apart.
     pub fn point_times(known: Option<Vec<u64>>, points: usize) -> Vec<u64> {
         let ascend =
             |times: &Vec<u64>| times.len() == points && times.is_sorted_by(|earlier, later| earlier < later);

@@ -7,14 +7,14 @@ use crate::number::{self, ByteUnits};
 
 use super::{Series, SeriesRow};
 
-/// Up to this many reports have a column each; for more, the table shows the first, the lowest, the highest and the
-/// last amount.
+/// Up to this many reports have one column each. For more reports, the table shows the first, the lowest, the highest
+/// and the last amount.
 const MAX_COLUMNS: usize = 8;
-/// The most bars in a line. With more reports, a bar is the largest of several.
+/// A line has at most this many bars. If there are more reports, a bar shows the largest amount of several reports.
 const MAX_BARS: usize = 60;
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The table of a [`Series`]: for each path the amounts, the growth, and the amounts as bars.
+/// The table of a [`Series`]: for each path the amounts, the growth, and bars.
 #[derive(Clone, Copy, Debug)]
 pub struct SeriesText<'s> {
     series: &'s Series,
@@ -22,14 +22,14 @@ pub struct SeriesText<'s> {
 }
 
 impl Series {
-    /// The series as a table.
+    /// Returns the series as a table.
     pub fn text(&self) -> SeriesText<'_> {
         SeriesText { series: self, units: ByteUnits::Mb }
     }
 }
 
 impl SeriesText<'_> {
-    /// The unit of bytes. Default: MB.
+    /// Sets the unit of bytes. Default: MB.
     #[must_use]
     pub fn units(mut self, units: ByteUnits) -> Self {
         self.units = units;
@@ -119,7 +119,7 @@ impl fmt::Display for SeriesText<'_> {
     }
 }
 
-/// One bar per report, scaled from the lowest to the highest amount of the row; a space without an amount.
+/// Returns one bar per report, scaled from the lowest to the highest amount of the row. A missing amount is a space.
 fn bars(amounts: &[Option<i128>]) -> String {
     let known = || amounts.iter().copied().flatten();
     let (low, high) = (known().min().unwrap_or(0), known().max().unwrap_or(0));

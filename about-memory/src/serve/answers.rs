@@ -1,4 +1,4 @@
-//! Answers of the session as JSON.
+//! Converts answers of the session to JSON.
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::session::{
     PathStep, PendingAnswer, QueryAnswer, RowWindow, SessionError, SnapshotInfo, TreeMapBox,
 };
 
-/// How often a waiting connection looks whether the page still waits.
+/// How often a waiting connection checks whether the page still waits.
 const LOOK: Duration = Duration::from_millis(20);
 
 pub(super) fn refusal(error: SessionError) -> HttpRefusal {
@@ -24,8 +24,8 @@ pub(super) fn refusal(error: SessionError) -> HttpRefusal {
     HttpRefusal::new(status, error.to_string())
 }
 
-/// Waits for an answer. A page that closes its connection no longer waits, which cancels the computation unless another
-/// one waits, too.
+/// Waits for an answer. If the page closes its connection, the wait ends. The computation is then cancelled unless
+/// another connection waits for it.
 pub(super) fn wait(pending: &PendingAnswer, stream: &TcpStream) -> Result<Arc<QueryAnswer>, HttpRefusal> {
     loop {
         if let Some(answer) = pending.wait(LOOK) {
@@ -58,7 +58,7 @@ pub(super) fn snapshot(info: &SnapshotInfo, pid: Option<u32>) -> Value {
     })
 }
 
-/// Browsers round what floats do not hold.
+/// A number that floats cannot represent exactly is rounded by the browser.
 pub(super) fn number(number: i128) -> Value {
     match i64::try_from(number) {
         Ok(number) => json!(number),

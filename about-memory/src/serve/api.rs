@@ -26,10 +26,10 @@ use super::types::AllTypes;
 use crate::session::{JobId, Session, SnapshotId, SnapshotInfo};
 use crate::temporary;
 
-/// The longest body of a question.
+/// The body of a question has at most this many bytes.
 const MAX_BODY: u64 = 1 << 20;
 
-/// What requests work with.
+/// The state that requests work with.
 #[derive(Debug)]
 pub(super) struct PageApi {
     pub(super) session: Session,
@@ -40,16 +40,16 @@ pub(super) struct PageApi {
     pub(super) recordings: ProcessRecordings,
     pub(super) taken: SnapshotProcesses,
     pub(super) tickets: DownloadTickets,
-    /// Groups and labels of the user's own.
+    /// The user's own groups and labels.
     pub(super) displays: OnceLock<Displays>,
     pub(super) downloads: PendingDownloads,
     pub(super) guard: RequestGuard,
     pub(super) max_upload: u64,
-    /// Whether all measurements are without private names.
+    /// Whether all measurements omit private names.
     pub(super) anonymize: bool,
 }
 
-/// Two reports; the second is the later.
+/// Two reports. The second report is the later one.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CompareReports {
@@ -58,7 +58,7 @@ struct CompareReports {
 }
 
 fn number<T: core::str::FromStr>(text: &str) -> Result<T, HttpRefusal> {
-    text.parse().map_err(|_| HttpRefusal::new(404, "the number is wrong"))
+    text.parse().map_err(|_| HttpRefusal::new(404, "the number is invalid"))
 }
 
 impl PageApi {
@@ -67,7 +67,7 @@ impl PageApi {
         ProcessButtons { session, stacks, types, taken, recordings, opening }
     }
 
-    /// Answers a request that the guard has let in.
+    /// Answers a request that the guard has accepted.
     pub(super) fn answer(
         &self,
         request: &HttpRequest,
@@ -192,12 +192,12 @@ impl PageApi {
                     false => Err(HttpRefusal::new(404, "there is no such snapshot")),
                 }
             }
-            // A reader may cancel what a reader has begun.
+            // Any page may cancel a computation that a page has started.
             (HttpMethod::Delete, ["jobs", id]) => match self.session.cancel(JobId(number(id)?)) {
                 true => Ok(HttpResponse::json(&json!({}))),
                 false => Err(HttpRefusal::new(404, "there is no such computation")),
             },
-            _ => Err(HttpRefusal::new(404, "there is nothing here")),
+            _ => Err(HttpRefusal::new(404, "there is no such address")),
         }
     }
 
@@ -209,13 +209,13 @@ impl PageApi {
 fn body<T: DeserializeOwned>(request: &HttpRequest, stream: &mut TcpStream) -> Result<T, HttpRefusal> {
     let from = std::io::BufReader::new(request.body(stream, MAX_BODY)?);
     serde_json::from_reader(from)
-        .map_err(|error| HttpRefusal::new(400, format!("the body is wrong: {error}")))
+        .map_err(|error| HttpRefusal::new(400, format!("the body is invalid: {error}")))
 }
 
-/// What the page shows first, and after a gap in the events.
+/// Returns the state that the page shows at first, and after a gap in the events.
 fn state(api: &PageApi) -> HttpResponse {
     let PageApi { session, types, .. } = api;
-    // The number comes first: what changes meanwhile makes an event that the page gets, too.
+    // The number is read first: a later change makes an event that the page also gets.
     let seq = session.events().last();
     let reports = api.reports.list().into_iter().map(|(id, report)| {
         json!({

@@ -1,4 +1,4 @@
-//! The page without data and token. `npm run build` makes it from `ui/src/serve`.
+//! The page, without data and token. `npm run build` makes it from `ui/src/serve`.
 
 use super::response::{HttpResponse, ResponseBody};
 

@@ -1,7 +1,7 @@
-//! The connections of a server, and who gets a place.
+//! The connections of a server, and the assignment of places.
 //!
-//! Whoever reaches the server can open connections, and has no token yet. So a connection that has not shown the token makes
-//! room for a new one when all places are taken, the oldest first: connections that are left open never keep the user out.
+//! Anyone who reaches the server can open connections, even without the token. If all places are taken, the oldest
+//! connection that has not shown the token is closed for a new connection. So open connections never keep the user out.
 //! A connection is refused only if all places belong to requests with the token.
 
 use std::collections::BTreeMap;
@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use super::response::{HttpRefusal, refuse};
 
-/// The most connections at the same time.
+/// At most this many connections are open at the same time.
 const MAX_CONNECTIONS: usize = 64;
-/// The most connections that wait for a refusal.
+/// At most this many connections wait for a refusal.
 const MAX_REFUSED: usize = 64;
 /// The time that a refused client has to send its request.
 const TIME_TO_ASK: Duration = Duration::from_millis(100);
@@ -26,11 +26,11 @@ struct PlaceCounts {
     /// The number of the latest connection.
     last: u64,
     taken: usize,
-    /// The connections without the token, by number: another handle of each.
+    /// The connections that have not shown the token, by number: a second handle of each.
     strangers: BTreeMap<u64, TcpStream>,
 }
 
-/// The places of a server.
+/// The places for connections of a server.
 #[derive(Debug)]
 pub(super) struct ConnectionPlaces {
     places: Arc<Mutex<PlaceCounts>>,
@@ -44,10 +44,10 @@ fn lock(places: &Mutex<PlaceCounts>) -> MutexGuard<'_, PlaceCounts> {
 impl ConnectionPlaces {
     pub(super) fn new() -> io::Result<Self> {
         let (refused, from) = mpsc::sync_channel::<TcpStream>(MAX_REFUSED);
-        // Who accepts connections waits for no client.
+        // A thread refuses connections, so that the accepting thread never waits for a client.
         thread::Builder::new().name("refusals".to_owned()).spawn(move || {
             for mut stream in from {
-                // Closing with unread bytes would take the answer away from the client.
+                // Closing a connection with unread bytes would discard the answer before the client reads it.
                 let _ = stream.set_read_timeout(Some(TIME_TO_ASK));
                 let _ = stream.read(&mut [0; 4096]);
                 let _ = refuse(&HttpRefusal::new(503, "there are too many connections"), &mut stream);
@@ -56,20 +56,20 @@ impl ConnectionPlaces {
         Ok(Self { places: Arc::default(), refused })
     }
 
-    /// The place of a new connection; `None` if the connection is refused or closed.
+    /// Returns the place of a new connection; `None` if the connection is refused or closed.
     pub(super) fn place(&self, stream: TcpStream) -> Option<(ConnectionPlace, TcpStream)> {
-        // A second handle can end it.
+        // The second handle can end the connection.
         let handle = stream.try_clone().ok()?;
         let mut places = lock(&self.places);
         if places.taken >= MAX_CONNECTIONS {
             match places.strangers.pop_first() {
                 Some((_, oldest)) => {
-                    // Its thread ends, and gives a place back that the new connection has already.
+                    // Its thread ends and returns its place. The new connection already uses that place.
                     let _ = oldest.shutdown(Shutdown::Both);
                 }
                 None => {
                     drop(places);
-                    // With too many of them the connection is closed.
+                    // If too many connections wait for a refusal, this one is closed.
                     let _ = self.refused.try_send(stream);
                     return None;
                 }
@@ -84,7 +84,7 @@ impl ConnectionPlaces {
     }
 }
 
-/// A place, until it is dropped, also by a panic.
+/// A place for a connection. Dropping it frees the place, even after a panic.
 #[derive(Debug)]
 pub(super) struct ConnectionPlace {
     places: Arc<Mutex<PlaceCounts>>,
@@ -92,7 +92,7 @@ pub(super) struct ConnectionPlace {
 }
 
 impl ConnectionPlace {
-    /// The client has shown the token: its connection keeps its place.
+    /// Called when the client has shown the token. The connection then keeps its place.
     pub(super) fn keep(&self) {
         lock(&self.places).strangers.remove(&self.number);
     }

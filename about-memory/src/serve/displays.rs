@@ -1,4 +1,4 @@
-//! Groups and labels of the user's own.
+//! The user's own groups and labels.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::session::GroupBy;
 
-/// Groups and labels of the user's own, as Firefox's Memory tool has them in its settings.
+/// The user's own groups and labels, as Firefox's Memory tool has them in its settings.
 ///
 /// In JSON they have the form of `devtools.memory.custom-census-displays`, `custom-label-displays` and
 /// `custom-tree-map-displays` of Firefox:
@@ -30,7 +30,7 @@ pub struct Displays {
     tree_map: BTreeMap<String, OfferedDisplay>,
 }
 
-/// A way to group or to name nodes.
+/// A way to group or to label nodes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct OfferedDisplay {
@@ -47,7 +47,7 @@ impl Displays {
     ///
     /// # Errors
     ///
-    /// The reason in one line, with the place.
+    /// If the text is not valid. The error is one line with the reason and the place.
     pub fn from_json(text: &str) -> Result<Self, String> {
         let displays: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let lists =

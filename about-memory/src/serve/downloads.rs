@@ -1,6 +1,6 @@
-//! Work that takes a lot of memory: files that the server writes, and dumps and recordings that it reads to compare them or
-//! to show those that a page sends. The server does one of them at a time. It writes the whole file before it answers, so
-//! that a failure is an answer in words and not half a file.
+//! Work that takes much memory: writing files, and reading dumps and recordings to compare them or to show uploaded
+//! ones. The server does one such task at a time. It writes the whole file before it answers, so that a failure is an
+//! error message instead of a partial file.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek as _, Write};
@@ -15,7 +15,7 @@ use super::answers::has_gone;
 use super::response::{HttpRefusal, HttpResponse};
 use crate::session::Session;
 
-/// The format of stacks in a request.
+/// Parses the format of stacks in a request.
 pub(super) fn stacks_format<'de, D: Deserializer<'de>>(from: D) -> Result<ProfileFormat, D::Error> {
     let name = String::deserialize(from)?;
     let known = ProfileFormat::ALL.into_iter().find(|format| format.name() == name);
@@ -31,7 +31,8 @@ pub(super) struct PendingDownloads {
 }
 
 impl PendingDownloads {
-    /// The permission to do such work, until the guard is dropped.
+    /// Returns the permission to do such work, which lasts until the guard is dropped. Fails if another task has the
+    /// permission.
     pub(super) fn one(&self) -> Result<MutexGuard<'_, ()>, HttpRefusal> {
         match self.working.try_lock() {
             Ok(one) => Ok(one),
@@ -43,7 +44,7 @@ impl PendingDownloads {
         }
     }
 
-    /// Answers with the file that `write` writes. The reader of the page sees its error.
+    /// Answers with the file that `write` writes. The page shows an error of `write` to its reader.
     pub(super) fn answer(
         &self,
         name: String,
@@ -70,7 +71,7 @@ impl PendingDownloads {
     }
 }
 
-/// A file for a client. Writing fails once the client has gone.
+/// A file for a client. Writing fails after the client has closed the connection.
 struct DownloadWriter<'a> {
     file: File,
     client: &'a TcpStream,
@@ -79,7 +80,7 @@ struct DownloadWriter<'a> {
 impl Write for DownloadWriter<'_> {
     fn write(&mut self, part: &[u8]) -> io::Result<usize> {
         if has_gone(self.client) {
-            return Err(io::Error::other("the client has gone"));
+            return Err(io::Error::other("the client has closed the connection"));
         }
         self.file.write(part)
     }

@@ -1,4 +1,4 @@
-//! Who may ask. The order of checks is that of the documentation of [`serve`](super).
+//! Decides which requests are accepted. The checks are in the order of the documentation of [`serve`](super).
 
 use super::listening::HostNames;
 use super::request::{HttpMethod, HttpRequest};
@@ -57,7 +57,7 @@ impl RequestGuard {
         Ok(())
     }
 
-    /// Refuses what changes something, if the server is read-only.
+    /// Refuses a request that changes something, if the server is read-only.
     pub(super) fn change(&self) -> Result<(), HttpRefusal> {
         match self.read_only {
             true => Err(HttpRefusal::new(403, "the server is read-only")),
@@ -66,8 +66,8 @@ impl RequestGuard {
     }
 }
 
-/// Whether a browser opens the page in a tab, as it does for the link in a file. The page has neither data nor token, so
-/// any page may do that; only the page itself may load its parts.
+/// Whether a browser opens the page in a tab, for example by the link in a file. The page contains neither data nor the
+/// token, so any page may open it. Only the page itself may load its parts.
 fn is_navigation(request: &HttpRequest) -> Result<bool, HttpRefusal> {
     let is = |name, value: &[u8]| Ok(request.header(name)? == Some(value));
     Ok(is("sec-fetch-mode", b"navigate")? && is("sec-fetch-dest", b"document")?)

@@ -1,4 +1,4 @@
-//! Where a server listens, and under which names browsers reach it.
+//! The place where a server listens, and the names under which browsers reach it.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -10,10 +10,10 @@ use crate::platform::{self, PrivateSocket};
 const LOOPBACK: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
 /// The usual port of HTTP.
 const HTTP: u16 = 80;
-/// The port that a browser asks for by default if ssh forwards it to a socket.
+/// The default port of the browser's machine, if ssh forwards a port to a socket.
 const FORWARDED: u16 = 8123;
 
-/// Where a server listens.
+/// The place where a server listens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Listen {
@@ -25,9 +25,9 @@ pub enum Listen {
     /// At an address that other machines reach. The server is then read-only, and measures without private names. Requests
     /// and answers are not encrypted.
     Remote {
-        /// The address of an interface, or one that stands for all of them.
+        /// The address of an interface, or the address for all interfaces.
         address: IpAddr,
-        /// The names under which browsers reach the server; a request with another name is refused.
+        /// The names under which browsers reach the server. A request with another name is refused.
         host_names: Vec<String>,
     },
 }
@@ -38,7 +38,7 @@ impl Listen {
         matches!(self, Self::Remote { .. })
     }
 
-    /// Opens the place.
+    /// Opens the listening socket.
     pub(super) fn open(&self, port: u16) -> io::Result<ServerSocket> {
         let tcp = |address| TcpListener::bind(SocketAddr::new(address, port)).map(ServerSocket::Tcp);
         match self {
@@ -58,7 +58,7 @@ impl Listen {
         }
     }
 
-    /// The names under which browsers reach a server that listens here.
+    /// Returns the names under which browsers reach a server that listens here.
     pub(super) fn names(&self, address: SocketAddr) -> HostNames {
         let port = address.port();
         match self {
@@ -73,8 +73,8 @@ fn invalid(reason: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, reason)
 }
 
-/// Whether a text is a name or an address as a header has it, without a port. A wildcard address is rejected.
-/// Containers have names with `_`.
+/// Whether a text is a name or an address in the form of a `Host` header, without a port. A wildcard address is
+/// rejected. `_` is accepted because names of containers contain it.
 fn is_name(text: &str) -> bool {
     let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     match inner {
@@ -100,7 +100,7 @@ impl ServerSocket {
         }
     }
 
-    /// The address for browsers: that of the listener, or the end of a forwarding.
+    /// Returns the address for browsers: the listener's address, or the browser's end of a forwarded port.
     pub(super) fn address(&self, port: u16) -> io::Result<SocketAddr> {
         match self {
             Self::Tcp(listener) => listener.local_addr(),
@@ -111,7 +111,7 @@ impl ServerSocket {
         }
     }
 
-    /// Ends one `accept`.
+    /// Ends one pending `accept`.
     pub(super) fn wake(&self) {
         match self {
             Self::Tcp(listener) => platform::end_accept(listener),
@@ -124,32 +124,32 @@ impl ServerSocket {
 #[derive(Debug)]
 pub(super) struct HostNames {
     hosts: Vec<String>,
-    /// `None` if a browser may have any: ssh forwards one of another machine.
+    /// The port. `None` if a browser may use any port, because ssh forwards a port of another machine.
     port: Option<u16>,
 }
 
 impl HostNames {
-    /// Whether a header's value is one of them.
+    /// Whether a header's value is one of these names.
     pub(super) fn has(&self, host: &[u8]) -> bool {
         self.hosts.iter().any(|own| {
             let own = own.as_bytes();
             let Some((name, rest)) = host.split_at_checked(own.len()) else { return false };
             name.eq_ignore_ascii_case(own)
                 && match self.port {
-                    Some(port) if rest.is_empty() => port == HTTP, // Browsers leave the usual port out.
+                    Some(port) if rest.is_empty() => port == HTTP, // Browsers omit the usual port.
                     Some(port) => rest == format!(":{port}").as_bytes(),
                     None => rest.is_empty() || is_port(rest),
                 }
         })
     }
 
-    /// The first of them, as an address has it.
+    /// Returns the first name, in the form of an address.
     pub(super) fn first(&self) -> &str {
         &self.hosts[0]
     }
 }
 
-/// Whether a text is a colon and the number of a port as browsers write it.
+/// Whether a text is a colon and a port number, as browsers write it.
 fn is_port(text: &[u8]) -> bool {
     let digits = text.strip_prefix(b":").and_then(|digits| core::str::from_utf8(digits).ok());
     digits.is_some_and(|digits| digits.parse::<u16>().is_ok_and(|port| port.to_string() == digits))

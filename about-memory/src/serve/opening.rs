@@ -1,4 +1,4 @@
-//! Dumps and recordings that the page opens, as the data that it shows, with what writes files of them.
+//! Dumps and recordings that the page opens: the data that it shows, and the functions that write files of them.
 
 use core::fmt;
 use std::io::Write;
@@ -15,11 +15,11 @@ use serde_json::json;
 
 use crate::HtmlOptions;
 
-/// The most suggestions of a dump.
+/// A dump has at most this many suggestions.
 const MOST: usize = 200;
 
-/// Writes stacks in a format: of a part of a recording, or of what the page shows at first. An error is a sentence for the
-/// reader of the page.
+/// Writes stacks in a format: for a part of a recording, or for the part that the page shows at first. An error is a
+/// sentence for the reader of the page.
 pub(super) type WriteStacks =
     dyn Fn(ProfileFormat, Option<RecordingWindow>, &mut dyn Write) -> Result<(), String> + Send + Sync;
 
@@ -34,13 +34,13 @@ pub struct OpenedStacks {
 }
 
 impl OpenedStacks {
-    /// The flame graph, recording or dump of the options.
+    /// Creates the stacks that the page shows: the flame graph, recording or dump in the options.
     pub fn new(options: HtmlOptions) -> Self {
         Self { options, write: None, read: None }
     }
 
-    /// The page also offers files for other tools. `write` writes them, one at a time, when a page asks for one.
-    /// Without a window it writes what the page shows at first. The reader of the page sees its error.
+    /// Offers files for other tools on the page. `write` writes a file when a page requests one, never two at the same
+    /// time. Without a window, it writes the part that the page shows at first. The page shows its error to the reader.
     #[must_use]
     pub fn files(
         self,
@@ -52,8 +52,8 @@ impl OpenedStacks {
         Self { write: Some(Arc::new(write)), ..self }
     }
 
-    /// The page chooses what to report of the blocks, and compares them with the blocks of other stacks. `read` reads them when
-    /// somebody asks for that.
+    /// Lets the page suggest reporters for the blocks, and compare the blocks with other stacks. `read` reads the
+    /// blocks when a page requests this.
     #[must_use]
     pub fn blocks(self, read: impl Fn() -> Result<Dump, String> + Send + Sync + 'static) -> Self {
         Self { read: Some(Arc::new(read)), ..self }
@@ -68,7 +68,8 @@ impl fmt::Debug for OpenedStacks {
 
 type OpenFunction = dyn Fn(&Path) -> Result<OpenedStacks, String> + Send + Sync;
 
-/// Opens the dumps and recordings of pages and processes. The owner of the server may know more of them than the server.
+/// Opens the dumps and recordings of pages and processes. The owner of the server may set a function that opens more
+/// kinds than the server itself.
 #[derive(Default)]
 pub(super) struct StackOpening(Mutex<Option<Arc<OpenFunction>>>);
 
@@ -79,12 +80,12 @@ impl fmt::Debug for StackOpening {
 }
 
 impl StackOpening {
-    /// From now on this function opens files.
+    /// Sets the function that opens files.
     pub(super) fn by(&self, open: Arc<OpenFunction>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(open);
     }
 
-    /// Opens a file. Without a function only dumps can be opened.
+    /// Opens a file. Without a function, only dumps can be opened.
     pub(super) fn open(&self, path: &Path) -> Result<OpenedStacks, String> {
         let open = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         open.map_or_else(|| dump(path), |open| open(path))
@@ -94,7 +95,7 @@ impl StackOpening {
 fn dump(path: &Path) -> Result<OpenedStacks, String> {
     let read = |path: &Path, system_names| -> Result<Dump, String> {
         let mut dump = dmd_analyze::read(path).map_err(|error| error.to_string())?;
-        // Frames without symbols keep their library and offset.
+        // A frame without symbols keeps its library and offset.
         let _ = dump.symbolize(&SymbolOptions::new().system_names(system_names));
         Ok(dump)
     };
@@ -111,8 +112,8 @@ fn dump(path: &Path) -> Result<OpenedStacks, String> {
     Ok(opened.files(write).blocks(move || read(&again, false)))
 }
 
-/// Writes what to report of a dump's unreported memory, as JSON for the page: for each type and function their bytes, and
-/// the derive and the reporter that would report them.
+/// Writes suggestions for a dump's unreported memory, as JSON for the page. A suggestion contains the bytes of a type
+/// and function, and the derive and the reporter that would report them.
 pub(super) fn write_suggestions(dump: Dump, out: &mut dyn Write) -> Result<(), String> {
     let workspace = Workspace::from_frames(dump.stacks().flatten());
     let all = Suggestions::new(dump, MOST).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Running processes: their list, and what the page asks of them.
+//! Running processes: the list, and the page's requests to them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,13 +18,13 @@ use super::types::AllTypes;
 use crate::live::{self, AskOptions};
 use crate::session::{Session, SnapshotId};
 
-/// The time that all processes have to tell their names and their amounts.
+/// All processes together have this time to send their names and their amounts.
 const TIME_FOR_NAMES: Duration = Duration::from_secs(1);
-/// The time that a process has for a snapshot or a dump.
+/// A process has this time to send a snapshot or a dump.
 const TIME_FOR_FILES: Duration = Duration::from_secs(60);
 /// The name of a dump in its folder.
 const DUMP: &str = "dmd.json.gz";
-/// The most processes of one measurement.
+/// A measurement has at most this many processes.
 const MOST: usize = 64;
 
 fn failed(error: live::LiveError) -> HttpRefusal {
@@ -45,7 +45,8 @@ impl SnapshotProcesses {
     }
 }
 
-/// The processes that listen or have a recording; a path may name a person.
+/// Returns the listening processes and the ended processes with a recording. A path of a program is private, because it
+/// may contain a person's name.
 pub(super) fn list(
     reports: &ServedReports,
     recordings: &ProcessRecordings,
@@ -87,26 +88,26 @@ pub(super) struct MeasureRequest {
     minimize: bool,
     #[serde(default)]
     anonymize: bool,
-    /// Whether the page shows from now on what changes since this measurement.
+    /// Whether the page shows changes since this measurement from now on.
     #[serde(default)]
     mark: bool,
     /// The number of an earlier measurement of the same processes that this one replaces.
     #[serde(default)]
     renew: Option<u32>,
-    /// With it, the answer is the data of the measurement.
+    /// If this is set, the answer contains the data of the measurement.
     #[serde(default)]
     look: Option<ReportRequest>,
 }
 
 impl MeasureRequest {
-    /// Whether it changes the processes.
+    /// Whether the request changes the processes.
     pub(super) fn changes(&self) -> bool {
         self.minimize
     }
 
     pub(super) fn run(&self, reports: &ServedReports, anonymize: bool) -> Result<HttpResponse, HttpRefusal> {
         if self.pids.is_empty() || self.pids.len() > MOST {
-            return Err(HttpRefusal::new(400, format!("a measurement is of 1 to {MOST} processes")));
+            return Err(HttpRefusal::new(400, format!("a measurement needs 1 to {MOST} processes")));
         }
         let missing = || HttpRefusal::new(404, "there is no such measurement of these processes");
         let renewed = self.renew.map(|id| reports.get(id).ok_or_else(missing)).transpose()?;
@@ -132,18 +133,18 @@ impl MeasureRequest {
     }
 }
 
-/// The facts that a process reports about itself.
+/// Returns the facts that a process reports about itself.
 fn hello_of(pid: u32) -> Option<HelloAnswer> {
     live::hello(pid, TIME_FOR_NAMES).ok()
 }
 
-/// The name of a process and its number.
+/// Returns the name of a process and its number.
 fn name_of(pid: u32) -> String {
     let hello = hello_of(pid);
     format!("{} (pid {pid})", hello.as_ref().map_or("process", |hello| hello.name.as_str()))
 }
 
-/// What the buttons of a process work with.
+/// The state that the buttons of a process work with.
 pub(super) struct ProcessButtons<'a> {
     pub(super) session: &'a Session,
     pub(super) stacks: &'a AllStacks,
@@ -153,7 +154,7 @@ pub(super) struct ProcessButtons<'a> {
     pub(super) opening: &'a StackOpening,
 }
 
-/// What a button of a process does.
+/// Runs the action of a process's button.
 pub(super) fn action(
     buttons: &ProcessButtons<'_>,
     pid: u32,

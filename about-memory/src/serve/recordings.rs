@@ -1,7 +1,8 @@
-//! Processes that record their call stacks since a page asked for it.
+//! Processes that record their call stacks because a page requested it.
 //!
-//! A recording stays here until it is open, also when its process has ended or its file cannot be opened at first. One
-//! that can never be opened can be saved and discarded. The lock is free while a process answers or a file is read.
+//! A recording stays here until it is opened, even if its process has ended or its file cannot be opened at first. A
+//! recording that can never be opened can be saved and discarded. The lock is not held while a process answers or a
+//! file is read.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,25 +21,25 @@ use crate::session::Session;
 
 /// The name of a recording in its folder.
 const FILE: &str = "recording.dmdrec";
-/// The most recordings at the same time.
+/// At most this many recordings run at the same time.
 const MOST: usize = 8;
 
 #[derive(Debug)]
 struct ActiveRecording {
-    /// The process; `None` if it did not say who it is.
+    /// The answer of the process to `hello`; `None` if it did not answer.
     hello: Option<HelloAnswer>,
-    /// `None` once the process was asked to end the recording.
+    /// The running session. `None` after the process was asked to end the recording.
     tracking: Option<TrackingSession>,
-    /// Why the end of the recording may be missing.
+    /// The reason why the end of the recording may be missing.
     failure: Option<String>,
-    /// Why it could not be opened.
+    /// The reason why the recording could not be opened.
     refusal: Option<String>,
     path: PathBuf,
     folder: Arc<TempDir>,
 }
 
 impl ActiveRecording {
-    /// Whether it is of this process, and not of an earlier one with the same number.
+    /// Whether the recording belongs to this process, and not to an earlier process with the same id.
     fn is_of(&self, hello: Option<&HelloAnswer>) -> bool {
         let (Some(own), Some(other)) = (&self.hello, hello) else { return true };
         own.started == other.started
@@ -56,8 +57,8 @@ enum RecordingSlot {
 #[derive(Debug, Default)]
 pub(super) struct ProcessRecordings(Mutex<BTreeMap<u32, RecordingSlot>>);
 
-/// The slot of a process while its recording starts or stops. When this is dropped, also by a panic, the slot has the
-/// recording, or is free.
+/// The turn of a process while its recording starts or stops. When the turn is dropped, even after a panic, the slot
+/// gets the recording or becomes free.
 struct SlotTurn<'a> {
     of: &'a ProcessRecordings,
     pid: u32,
@@ -74,11 +75,12 @@ impl Drop for SlotTurn<'_> {
     }
 }
 
-/// The recording of a turn, if its process no longer writes it.
+/// Returns the recording of a turn. Fails while the process still writes it.
 fn ended<'a>(turn: &'a SlotTurn<'_>) -> Result<&'a ActiveRecording, HttpRefusal> {
     let recording = turn.recording.as_deref().filter(|recording| recording.tracking.is_none());
-    recording
-        .ok_or_else(|| HttpRefusal::new(409, format!("process {} records still; stop it first", turn.pid)))
+    recording.ok_or_else(|| {
+        HttpRefusal::new(409, format!("process {} is still recording; stop it first", turn.pid))
+    })
 }
 
 impl ProcessRecordings {
@@ -95,12 +97,12 @@ impl ProcessRecordings {
         }
     }
 
-    /// Whether a process records now: a server ends its recordings when it ends.
+    /// Whether a process records now. The recordings end when the server ends.
     pub(super) fn is_running(&self) -> bool {
         self.all().values().any(|slot| !matches!(slot, RecordingSlot::Held(held) if held.tracking.is_none()))
     }
 
-    /// The number and the name of the processes that have recordings and are not among `listeners`.
+    /// Returns the id and the name of each process that has a recording and is not in `listeners`.
     pub(super) fn ended(&self, listeners: &[live::ListeningProcess]) -> Vec<(u32, Option<String>)> {
         let all = self.all();
         let held = all.iter().filter_map(|(pid, slot)| match slot {
@@ -149,13 +151,14 @@ impl ProcessRecordings {
                 let reason = format!("an earlier process {pid} has a recording; stop it first");
                 return Err(HttpRefusal::new(409, reason));
             }
-            Some(_) => return Err(HttpRefusal::new(409, format!("process {pid} records already"))),
+            Some(_) => return Err(HttpRefusal::new(409, format!("process {pid} is already recording"))),
         }
         all.insert(pid, RecordingSlot::Starting);
         Ok(SlotTurn { of: self, pid, recording: None })
     }
 
-    /// Ends the recording of a process, and opens it. If it cannot be opened, it stays, and a page can try again.
+    /// Ends the recording of a process and opens it. If the recording cannot be opened, it stays, and a page can try
+    /// again.
     pub(super) fn stop(
         &self,
         pid: u32,
@@ -165,7 +168,7 @@ impl ProcessRecordings {
         let mut turn = self.end(pid)?;
         let recording = turn.recording.as_mut().expect("a turn that stops a recording has it");
         if let Some(tracking) = recording.tracking.take() {
-            // The file of a process that has ended has all until then.
+            // If the process has ended, the file contains everything until its end.
             recording.failure = tracking.finish().err().map(|error| error.to_string());
         }
         let title = match &recording.failure {
@@ -184,7 +187,7 @@ impl ProcessRecordings {
         Ok(HttpResponse::json(&json!({ "stacks": id, "title": title })))
     }
 
-    /// Why the recording of a process could not be opened.
+    /// Returns the reason why the recording of a process could not be opened.
     pub(super) fn refusal(&self, pid: u32, hello: Option<&HelloAnswer>) -> Option<String> {
         match self.all().get(&pid)? {
             RecordingSlot::Held(recording) if recording.is_of(hello) => recording.refusal.clone(),
@@ -192,7 +195,7 @@ impl ProcessRecordings {
         }
     }
 
-    /// The file of a recording that has ended.
+    /// Returns the file of an ended recording.
     pub(super) fn file(&self, pid: u32) -> Result<HttpResponse, HttpRefusal> {
         let turn = self.end(pid)?;
         let recording = ended(&turn)?;
@@ -204,7 +207,7 @@ impl ProcessRecordings {
         }))
     }
 
-    /// Removes a recording that has ended, with its file.
+    /// Removes an ended recording and its file.
     pub(super) fn discard(&self, pid: u32) -> Result<HttpResponse, HttpRefusal> {
         let mut turn = self.end(pid)?;
         ended(&turn)?;
@@ -215,7 +218,7 @@ impl ProcessRecordings {
     fn end(&self, pid: u32) -> Result<SlotTurn<'_>, HttpRefusal> {
         let mut all = self.all();
         match all.remove(&pid) {
-            None => Err(HttpRefusal::new(409, format!("process {pid} does not record"))),
+            None => Err(HttpRefusal::new(409, format!("process {pid} is not recording"))),
             Some(RecordingSlot::Held(recording)) => {
                 all.insert(pid, RecordingSlot::Stopping);
                 Ok(SlotTurn { of: self, pid, recording: Some(recording) })

@@ -1,12 +1,12 @@
-//! A file that leads a browser to the page.
+//! A file that redirects a browser to the page.
 
 use std::io::{self, Write as _};
 use std::path::Path;
 
 use tempfile::{Builder, TempPath};
 
-/// Writes a page that leads to `url` into a new file in `folder`. Only this user can read it, so that other users learn
-/// the token neither from the list of processes nor from the file. Dropping the path removes the file.
+/// Writes a page that redirects to `url` into a new file in `folder`. Only this user can read the file. So other users
+/// can read the token neither in the list of processes nor in the file. Dropping the path removes the file.
 ///
 /// # Errors
 ///

@@ -13,8 +13,8 @@ use serde::Deserialize;
 use super::response::{HttpRefusal, HttpResponse};
 use crate::session::Session;
 
-/// The reports that pages made and that the server keeps. A new one pushes out the oldest of them. The reports that the
-/// server was started with stay.
+/// The server keeps at most this many reports that pages made. A new report replaces the oldest of them. The reports
+/// that the server was started with always stay.
 const MOST: NonZeroUsize = NonZeroUsize::new(50).expect("50 is not 0");
 
 #[derive(Clone, Debug)]
@@ -23,15 +23,15 @@ pub(super) struct ServedReport {
     pub(super) set: Arc<ReportSet>,
     /// The processes that were measured; empty for a file or a difference.
     pub(super) pids: Vec<u32>,
-    /// Whether the server was started with it.
+    /// Whether the server was started with this report.
     pub(super) is_given: bool,
-    /// Whether it was measured without private names. A later measurement in its place is private, too.
+    /// Whether the report was measured without private names. A later measurement that replaces it is also private.
     pub(super) is_anonymized: bool,
-    /// Whether a page shows what has changed since then.
+    /// Whether a page shows the changes since this report.
     pub(super) is_mark: bool,
-    /// When the server got it, since 1970.
+    /// The time since 1970 at which the server received the report.
     pub(super) time: Duration,
-    /// The `heap-unclassified` and the `explicit` of the set, once somebody has asked for them.
+    /// The amounts `heap-unclassified` and `explicit` of the set. Empty until they are first needed.
     unclassified: Arc<OnceLock<Option<[i128; 2]>>>,
 }
 
@@ -51,24 +51,24 @@ impl ServedReport {
 }
 
 impl ServedReport {
-    /// When it was measured; unknown for a file.
+    /// Returns the time of the measurement; `None` for a file or a difference.
     pub(super) fn measured_at(&self) -> Option<Duration> {
         (!self.pids.is_empty()).then_some(self.time)
     }
 }
 
-/// The time since 1970.
+/// Returns the time since 1970.
 pub(super) fn now() -> Duration {
     UNIX_EPOCH.elapsed().unwrap_or_default()
 }
 
-/// How a page looks at a report.
+/// The page's request for a report.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReportRequest {
-    /// The number of an earlier report; the page shows what has changed since then.
+    /// The number of an earlier report. The page shows the changes since that report.
     pub(super) against: Option<u32>,
-    /// The shape that the page knows; then the answer has the amounts only, unless the shape is another.
+    /// The shape that the page knows. If the report has this shape, the answer contains only the amounts.
     #[serde(default)]
     pub(super) shape: String,
 }
@@ -84,7 +84,7 @@ impl ReportRequest {
     }
 }
 
-/// What a page has measured.
+/// The facts about a measurement that a page requested.
 #[derive(Debug)]
 pub(super) struct Measurement {
     pub(super) pids: Vec<u32>,
@@ -101,13 +101,13 @@ struct ReportList {
 #[derive(Debug)]
 pub(super) struct ServedReports {
     all: Mutex<ReportList>,
-    /// The pages learn from its events that there is another report.
+    /// Its events inform the pages about a new report.
     session: Session,
     most: usize,
 }
 
 impl ServedReports {
-    /// No reports yet, later `most` that pages made.
+    /// Creates an empty list. It keeps `most` reports that pages made; `None` selects the default.
     pub(super) fn new(session: Session, most: Option<NonZeroUsize>) -> Self {
         Self { all: Mutex::default(), session, most: most.unwrap_or(MOST).get() }
     }
@@ -116,17 +116,17 @@ impl ServedReports {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a report that the server is started with.
+    /// Adds a report that the server was started with. Returns its number.
     pub(super) fn give(&self, title: String, set: ReportSet, pids: Vec<u32>) -> u32 {
         self.insert(ServedReport::new(title, set, pids, true))
     }
 
-    /// Adds a report that a page asked for.
+    /// Adds a report that a page requested. Returns its number.
     pub(super) fn add(&self, title: String, set: ReportSet, pids: Vec<u32>) -> u32 {
         self.insert(ServedReport::new(title, set, pids, false))
     }
 
-    /// Adds a measurement of processes that a page asked for.
+    /// Adds a measurement of processes that a page requested. Returns its number.
     pub(super) fn measured(&self, title: String, set: ReportSet, made: Measurement) -> u32 {
         let Measurement { pids, is_anonymized, is_mark } = made;
         self.insert(ServedReport { is_anonymized, is_mark, ..ServedReport::new(title, set, pids, false) })
@@ -149,8 +149,8 @@ impl ServedReports {
         id
     }
 
-    /// Replaces the set of a measurement by a later one of the same processes; returns whether there is such a report. A
-    /// mark stays as it is, since pages show what has changed since then.
+    /// Replaces the set of a measurement by a later set of the same processes. Returns whether there is such a report.
+    /// A mark is not replaced, because pages show the changes since it.
     pub(super) fn renew(&self, id: u32, set: ReportSet, pids: &[u32]) -> bool {
         let mut all = self.all();
         match all.by_id.get_mut(&id) {
@@ -163,12 +163,12 @@ impl ServedReports {
         }
     }
 
-    /// The `heap-unclassified` of a process and all of its `explicit`, as its latest measurement has them.
+    /// Returns the `heap-unclassified` and the `explicit` of a process in its latest measurement.
     pub(super) fn unclassified(&self, pid: u32) -> Option<[i128; 2]> {
         let of_process = |report: &&ServedReport| report.pids == [pid] && !report.set.is_diff();
         let latest =
             self.all().by_id.values().filter(of_process).max_by_key(|report| report.time).cloned()?;
-        // Pages ask every few seconds, and the tree of a report is large.
+        // Computed once: pages ask every few seconds, and the tree of a report is large.
         *latest.unclassified.get_or_init(|| {
             let forest = Forest::new(&latest.set);
             Some([forest.amount("explicit/heap-unclassified")?, forest.amount("explicit")?])
@@ -184,8 +184,8 @@ impl ServedReports {
     }
 }
 
-/// A report or a difference as a file: as Firefox writes it (`json`), as the text of about:memory (`text`, `verbose`), or as metrics
-/// (`openmetrics`, `prometheus`).
+/// Returns a report or a difference as a file: in Firefox's format (`json`), as the text of about:memory (`text`,
+/// `verbose`), or as metrics (`openmetrics`, `prometheus`).
 pub(super) fn file(id: u32, set: &Arc<ReportSet>, format: &str) -> Result<HttpResponse, HttpRefusal> {
     let metrics = |form| {
         if set.is_diff() {

@@ -1,4 +1,4 @@
-//! Requests, with limits on all that a client sends.
+//! HTTP requests, with limits on everything that a client sends.
 
 use std::io::{self, Read};
 use std::net::TcpStream;
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use super::response::HttpRefusal;
 
-/// The most bytes of a request line with all headers.
+/// A request line with all headers has at most this many bytes.
 const MAX_HEAD: usize = 16 << 10;
 const MAX_HEADERS: usize = 64;
-/// The time in which the head of a request must arrive.
+/// The head of a request must arrive within this time.
 const TIME_FOR_HEAD: Duration = Duration::from_secs(10);
-/// The time that a body may pause.
+/// The longest pause while a body arrives.
 const TIME_FOR_BODY: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl HttpRequest {
         }
     }
 
-    /// The request, or `None` if its head is not complete.
+    /// Parses the head of a request; `None` if the head is not complete.
     fn parse(bytes: &[u8]) -> Result<Option<Self>, HttpRefusal> {
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let mut head = httparse::Request::new(&mut headers);
@@ -79,7 +79,7 @@ impl HttpRequest {
         if end > MAX_HEAD {
             return Err(HttpRefusal::new(431, "the headers are too long"));
         }
-        // A body of unknown length comes in chunks. HTTP/1.0 has no chunks.
+        // A body of unknown length is sent in chunks. HTTP/1.0 has no chunks.
         if head.version != Some(1) {
             return Err(HttpRefusal::new(505, "the version must be HTTP/1.1"));
         }
@@ -118,23 +118,24 @@ impl HttpRequest {
         Ok(Some(request))
     }
 
-    /// The value of a header. A header that decides who may ask must not come twice.
+    /// Returns the value of a header; `None` if the header is missing. A repeated header is an error, because headers
+    /// decide about access.
     pub(super) fn header(&self, name: &str) -> Result<Option<&[u8]>, HttpRefusal> {
         let mut values = self.headers.iter().filter(|(known, _)| known == name);
         let first = values.next();
         match values.next() {
-            Some(_) => Err(HttpRefusal::new(400, "a header came twice")),
+            Some(_) => Err(HttpRefusal::new(400, "a header is repeated")),
             None => Ok(first.map(|(_, value)| value.as_slice())),
         }
     }
 
-    /// The value of a parameter of the query. Numbers and plain words need no decoding.
+    /// Returns the value of a parameter of the query, without decoding. Numbers and plain words need no decoding.
     pub(super) fn parameter(&self, name: &str) -> Option<&str> {
         let pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
         pairs.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
-    /// The text of a parameter, at most 200 characters.
+    /// Returns the decoded text of a parameter, at most 200 characters.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         let raw = self.parameter(name)?.as_bytes();
         let mut bytes = Vec::new();
@@ -155,7 +156,7 @@ impl HttpRequest {
         Some(String::from_utf8_lossy(&bytes).chars().filter(|c| !c.is_control()).take(200).collect())
     }
 
-    /// The body as it comes, at most `most` bytes.
+    /// Returns a reader of the body while it arrives. A body of more than `most` bytes is refused.
     pub(super) fn body<'a>(
         &'a self,
         stream: &'a mut TcpStream,
@@ -169,7 +170,7 @@ impl HttpRequest {
     }
 }
 
-/// Exactly the announced number of bytes; fewer are an error.
+/// Reads exactly the announced number of bytes. Fewer bytes are an error.
 struct ExactReader<R> {
     from: R,
     left: u64,

@@ -1,17 +1,17 @@
-//! Responses. Each has the headers that keep other pages out.
+//! Responses. Each response has the headers that keep other pages out.
 
 use std::io::{self, Write};
 use std::net::TcpStream;
 
-/// Nothing inline, nothing from elsewhere, no HTML from text, in no frame.
+/// Forbids inline code, other sources, HTML from text, and frames.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
     img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// Why a request gets no answer.
+/// The reason why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct HttpRefusal {
-    /// The status; 0 if the client has gone.
+    /// The HTTP status; 0 if the client has closed the connection.
     pub(super) status: u16,
     pub(super) message: String,
 }
@@ -21,7 +21,7 @@ impl HttpRefusal {
         Self { status, message: message.into() }
     }
 
-    /// The client has gone.
+    /// The client has closed the connection.
     pub(super) fn gone() -> Self {
         Self::new(0, "")
     }
@@ -34,7 +34,7 @@ type BodyWriter = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send>;
 pub(super) enum ResponseBody {
     Bytes(Vec<u8>),
     Static(&'static [u8]),
-    /// A file for the user to keep, with its name.
+    /// A file with its name, which the browser saves.
     Download(String, BodyWriter),
 }
 
@@ -76,7 +76,7 @@ impl HttpResponse {
                 let written = writer(&mut out).and_then(|()| out.flush());
                 let (ChunkWriter(stream), _) = out.into_parts();
                 written?;
-                // Only a whole body has an end. A browser fails a download without one.
+                // Only a complete body gets an end. A browser reports a download without an end as failed.
                 stream.write_all(b"0\r\n\r\n")
             }
         }
@@ -88,7 +88,7 @@ struct ChunkWriter<'a>(&'a mut TcpStream);
 
 impl Write for ChunkWriter<'_> {
     fn write(&mut self, part: &[u8]) -> io::Result<usize> {
-        // An empty chunk would end the body.
+        // An empty part is skipped, because an empty chunk would end the body.
         if !part.is_empty() {
             write!(self.0, "{:x}\r\n", part.len())?;
             self.0.write_all(part)?;
@@ -102,12 +102,12 @@ impl Write for ChunkWriter<'_> {
     }
 }
 
-/// How a client learns where a body ends.
+/// How a client finds the end of a body.
 pub(super) enum BodyLength {
     Known(usize),
     /// The body ends with an empty chunk.
     Chunks,
-    /// The body ends with the connection.
+    /// The body ends when the connection closes.
     Connection,
 }
 

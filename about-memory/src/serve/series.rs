@@ -13,13 +13,13 @@ use super::stacks::AllStacks;
 use crate::session::Session;
 use crate::{Series, SeriesOptions};
 
-/// The longest path, in bytes.
+/// A path has at most this many bytes.
 const MAX_PATH: usize = 4096;
 const MAX_DEPTH: u32 = 10;
-/// The rows of an answer: the largest at the end.
+/// An answer has at most this many rows: the largest in the last report.
 const MAX_ROWS: usize = 200;
 
-/// A question about a path and some levels below it; about each tree if the path is empty.
+/// A request for amounts over time: at a path and some levels below it, or at each tree if the path is empty.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SeriesRequest {
@@ -27,12 +27,12 @@ pub(super) struct SeriesRequest {
     path: String,
     #[serde(default)]
     depth: u32,
-    /// A file in place of an answer.
+    /// If this is set, the answer is a file in this format.
     #[serde(default)]
     format: Option<SeriesFormat>,
 }
 
-/// A format of all rows.
+/// A format of a file with all rows.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum SeriesFormat {
@@ -42,7 +42,7 @@ enum SeriesFormat {
     Tsv,
 }
 
-/// What has amounts, and what else pages took of processes.
+/// The sources of amounts, and the other data that pages took from processes.
 pub(super) struct SeriesSources<'a> {
     pub(super) reports: &'a ServedReports,
     pub(super) stacks: &'a AllStacks,
@@ -53,7 +53,7 @@ pub(super) struct SeriesSources<'a> {
 impl SeriesRequest {
     pub(super) fn run(self, of: &SeriesSources<'_>) -> Result<HttpResponse, HttpRefusal> {
         if self.path.len() > MAX_PATH || self.depth > MAX_DEPTH {
-            let reason = format!("a path has at most {MAX_PATH} bytes, and {MAX_DEPTH} levels are below it");
+            let reason = format!("a path may have {MAX_PATH} bytes, and {MAX_DEPTH} levels below it");
             return Err(HttpRefusal::new(400, reason));
         }
         let mut options = SeriesOptions::new().depth(self.depth);
@@ -61,16 +61,16 @@ impl SeriesRequest {
             options = options.path(self.path);
         }
         if self.format.is_some() {
-            // A file has all rows.
+            // A file contains all rows.
             options = options.threshold(0.0);
         }
         let mut series = Series::new(options);
         let mut list = Vec::new();
         let (mut titles, mut times) = (Vec::new(), Vec::new());
         let mut reports = of.reports.list();
-        // A difference is not an amount at a time.
+        // A difference is not an amount at one time.
         reports.retain(|(_, report)| !report.set.is_diff());
-        // A page may have measured an old one again.
+        // A page may have replaced an earlier report by a new measurement.
         reports.sort_by_key(|(_, report)| report.time);
         for (id, report) in reports {
             series.add(report.title.clone(), &report.set);
@@ -106,7 +106,7 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What pages took of processes beside reports, with its time: stacks and heap snapshots.
+/// Returns the stacks and heap snapshots that pages took from processes, each with its time.
 fn taken(of: &SeriesSources<'_>) -> Vec<Value> {
     let stacks = of.stacks.list().into_iter().filter_map(|(id, stacks)| {
         let time = milliseconds(stacks.made_at()?);
@@ -121,7 +121,7 @@ fn taken(of: &SeriesSources<'_>) -> Vec<Value> {
     stacks.chain(snapshots).collect()
 }
 
-/// A line for each row, with a column for each report.
+/// Makes a line for each row, with a column for each report.
 fn table(series: &Series, titles: &[String]) -> String {
     let plain = |text: &str| text.replace(['\t', '\n', '\r'], " ");
     let mut text = "#path\tunits".to_owned();

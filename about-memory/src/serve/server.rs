@@ -31,9 +31,9 @@ use super::token::AccessToken;
 use super::types::{AllTypes, TypeTables};
 use crate::session::{Session, SessionError, SnapshotId};
 
-/// How long a client may take to end a connection that has its answer.
+/// The time that a client has to close a connection after its answer.
 const TIME_TO_CLOSE: Duration = Duration::from_millis(500);
-/// The time that a client has to take a part of a response.
+/// The time that a client has to accept a part of a response.
 const TIME_TO_TAKE: Duration = Duration::from_secs(30);
 
 /// Options of a server.
@@ -62,43 +62,44 @@ impl Default for ServeOptions {
 }
 
 impl ServeOptions {
-    /// The defaults.
+    /// Options with all defaults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Where the server listens. Default: at 127.0.0.1.
+    /// Sets the place where the server listens. Default: 127.0.0.1.
     #[must_use]
     pub fn listen(self, listen: Listen) -> Self {
         Self { listen, ..self }
     }
 
-    /// Whether processes are measured without private names, whatever a page asks for. Default: no.
+    /// Whether all measurements omit private names, even if a page requests them. Default: no.
     #[must_use]
     pub fn anonymize(self, anonymize: bool) -> Self {
         Self { anonymize, ..self }
     }
 
-    /// The reports and the stacks that pages made and that the server keeps. Default: 50 reports and 20 stacks.
+    /// Sets how many reports and how many stacks of pages the server keeps. Default: 50 reports and 20 stacks.
     #[must_use]
     pub fn keep(self, most: NonZeroUsize) -> Self {
         Self { keep: Some(most), ..self }
     }
 
-    /// The port. Default: 0, one that is free; with a Unix socket the port that ssh forwards, 8123 by default.
+    /// Sets the port. Default: 0, which selects a free port. With a Unix socket, the port is the one that ssh forwards;
+    /// then 0 means 8123.
     #[must_use]
     pub fn port(self, port: u16) -> Self {
         Self { port, ..self }
     }
 
-    /// Whether the page only measures and compares: it changes nothing in processes, imports nothing and removes nothing.
-    /// Default: no.
+    /// Whether the page may only measure and compare. Such a page changes no processes, imports no files and removes
+    /// nothing. Default: no.
     #[must_use]
     pub fn read_only(self, read_only: bool) -> Self {
         Self { read_only, ..self }
     }
 
-    /// The longest snapshot that a page may send, in bytes. Default: 4 GiB.
+    /// Sets the longest snapshot that a page may send, in bytes. Default: 4 GiB.
     #[must_use]
     pub fn max_upload(self, bytes: u64) -> Self {
         Self { max_upload: bytes, ..self }
@@ -112,12 +113,12 @@ struct ServerState {
     use_: Mutex<ServerUse>,
 }
 
-/// How pages use the server.
+/// Counts the requests of pages.
 #[derive(Debug)]
 struct ServerUse {
-    /// Requests to `/api` that are being answered, among them the streams of events.
+    /// The number of requests to `/api` that are being answered, including streams of events.
     asking: usize,
-    /// When the last of them ended.
+    /// The time at which the latest of these requests ended.
     last: Instant,
 }
 
@@ -127,7 +128,7 @@ impl ServerState {
     }
 }
 
-/// A request that is being answered, until it is dropped, also by a panic.
+/// A request that is being answered. Dropping it ends the count, even after a panic.
 struct RunningRequest<'a>(&'a ServerState);
 
 impl<'a> RunningRequest<'a> {
@@ -145,7 +146,7 @@ impl Drop for RunningRequest<'_> {
     }
 }
 
-/// A server that runs on threads of its own until it is dropped.
+/// A server that runs on its own threads until it is dropped.
 ///
 /// ```
 /// use about_memory::serve::{ServeOptions, Server};
@@ -168,7 +169,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If the port or the path is in use, a host name is not valid, or the system gives no random bytes or no thread.
+    /// If the port or the path is in use, a host name is not valid, or the system provides no random bytes or no
+    /// thread.
     pub fn start(session: Session, options: &ServeOptions) -> io::Result<Self> {
         let listener = Arc::new(options.listen.open(options.port)?);
         let address = listener.address(options.port)?;
@@ -176,7 +178,7 @@ impl Server {
         let guard = RequestGuard {
             names: options.listen.names(address),
             token: AccessToken::new()?,
-            // Who reads from another machine only looks, and learns no private names.
+            // Readers on other machines may only look, and see no private names.
             read_only: options.read_only || is_remote,
         };
         let api = PageApi {
@@ -206,12 +208,13 @@ impl Server {
         Ok(Self { state, listener, address, thread: Some(thread) })
     }
 
-    /// The address that it listens on; with a Unix socket, that from which ssh forwards.
+    /// Returns the address that the server listens on. With a Unix socket, the address from which ssh forwards.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The address of the page, with the token. Whoever knows it may ask anything.
+    /// Returns the address of the page, with the token. The token permits all requests, so the address must be kept
+    /// secret.
     pub fn url(&self) -> String {
         let RequestGuard { names, token, .. } = &self.state.api.guard;
         format!("http://{}:{}/#token={}", names.first(), self.address.port(), token.as_str())
@@ -222,7 +225,7 @@ impl Server {
         self.state.api.reports.give(title.into(), set, Vec::new());
     }
 
-    /// Adds a measurement of processes. The page can follow it.
+    /// Adds a measurement of processes. The page can repeat it.
     pub fn add_measurement(&self, title: impl Into<String>, set: ReportSet, pids: &[u32]) {
         self.state.api.reports.give(title.into(), set, pids.to_vec());
     }
@@ -232,8 +235,8 @@ impl Server {
         self.state.api.stacks.add(ServedStacks::new(&title.into(), opened, true));
     }
 
-    /// From now on `open` opens the dumps and recordings that pages send or ask processes for. Without it the server opens
-    /// dumps only.
+    /// Sets the function that opens the dumps and recordings that pages send or request from processes. Without this
+    /// function, the server opens only dumps.
     pub fn open_stacks_by(
         &self,
         open: impl Fn(&Path) -> Result<OpenedStacks, String> + Send + Sync + 'static,
@@ -241,17 +244,17 @@ impl Server {
         self.state.api.opening.by(Arc::new(open));
     }
 
-    /// Groups and labels that the page offers beside its own; those of the first call stay.
+    /// Adds groups and labels that the page offers in addition to its own. Only the first call has an effect.
     pub fn offer(&self, displays: Displays) {
         let _ = self.state.api.displays.set(displays);
     }
 
-    /// Adds a typed heap: `save` saves it as a heap snapshot at a path, on another thread, and returns its tables, which the
-    /// page shows beside the snapshot's views. The page shows its error to the reader.
+    /// Adds a typed heap. `save` runs on another thread: it saves the heap as a heap snapshot at a path and returns its
+    /// tables. The page shows the tables beside the snapshot's views. If `save` fails, the page shows its error.
     ///
     /// # Errors
     ///
-    /// If the session has as many snapshots as it may have.
+    /// If the session already has its maximum number of snapshots.
     pub fn add_types(
         &self,
         title: &str,
@@ -260,8 +263,8 @@ impl Server {
         self.state.api.types.add(title, &self.state.api.session, save)
     }
 
-    /// From now on the page offers the types of processes that make copies of themselves
-    /// ([`ForkedProcess`](crate::live::ForkedProcess)). `save` does for the process of a number as in
+    /// Lets the page offer the types of processes that can make copies of themselves
+    /// ([`ForkedProcess`](crate::live::ForkedProcess)). `save` gets the process id, and works as in
     /// [`add_types`](Self::add_types).
     pub fn types_of_processes(
         &self,
@@ -270,9 +273,9 @@ impl Server {
         self.state.api.types.save_by(Arc::new(save));
     }
 
-    /// The time since the end of the latest request for data, or since the start; zero while the server answers one, or a
-    /// process records for it. A page
-    /// that reads events asks all the time. Requests without the token do not count, nor do those for the page itself.
+    /// Returns the time since the latest request for data ended, or since the start. Zero while the server answers such
+    /// a request, or while a process records for the server. A page that reads events counts as an endless request.
+    /// Requests without the token, and requests for the page itself, do not count.
     pub fn idle_for(&self) -> Duration {
         let now = self.state.use_();
         let is_used = now.asking > 0 || self.state.api.recordings.is_running();
@@ -284,7 +287,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.state.is_over.store(true, Ordering::SeqCst);
         self.state.api.session.close();
-        // The thread waits for a connection.
+        // The server's thread waits for a connection, so it is woken up.
         self.listener.wake();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -298,7 +301,7 @@ fn accept(listener: &ServerSocket, state: &Arc<ServerState>, connections: &Conne
         if state.is_over.load(Ordering::SeqCst) {
             return;
         }
-        // A connection that ended before it was accepted does not end the server.
+        // A connection that ended before it was accepted must not end the server.
         let Ok(stream) = stream else {
             thread::sleep(Duration::from_millis(10));
             continue;
@@ -308,21 +311,21 @@ fn accept(listener: &ServerSocket, state: &Arc<ServerState>, connections: &Conne
         let Some((place, mut stream)) = connections.place(stream) else { continue };
         let there = Arc::clone(state);
         let work = move || serve(&there, &place, &mut stream);
-        // A connection without a thread is closed.
+        // If no thread can be started, the connection is closed.
         let _ = thread::Builder::new().name("connection".to_owned()).spawn(work);
     }
 }
 
 fn serve(state: &ServerState, place: &ConnectionPlace, stream: &mut TcpStream) {
     let mut asking = None;
-    // A client that goes away loses its own answer only.
+    // A client that closes its connection loses only its own answer.
     let _ = match answer(state, place, stream, &mut asking) {
         Ok(Some(response)) => response.write(stream),
         Ok(None) => Ok(()),
         Err(refusal) => refuse(&refusal, stream),
     };
     drop(asking);
-    // Closing with unread bytes would take the answer away from the client.
+    // Closing a connection with unread bytes would discard the answer before the client reads it.
     let _ = stream.shutdown(Shutdown::Write);
     let end = Instant::now() + TIME_TO_CLOSE;
     let mut rest = [0; 4096];
@@ -337,7 +340,8 @@ fn serve(state: &ServerState, place: &ConnectionPlace, stream: &mut TcpStream) {
     }
 }
 
-/// The answer to the request of a connection; `None` if the function has sent it. A request for data is `asking`.
+/// Answers the request of a connection. `None` if the function has already sent the answer. A request for data sets
+/// `asking`.
 fn answer<'a>(
     state: &'a ServerState,
     place: &ConnectionPlace,
@@ -355,21 +359,21 @@ fn answer<'a>(
         *asking = Some(RunningRequest::new(state));
         let (id, export) = ticket.resource.clone();
         let answer = export.run(id, &api.stacks, &api.downloads, &api.session, stream);
-        // The client is asked to try again, and has no other address for that.
+        // The client is asked to try again, and can do this only with the same ticket.
         if answer.as_ref().is_err_and(|refusal| refusal.status == 429) {
             api.tickets.put_back(ticket);
         }
         return answer.map(Some);
     }
     if !request.path.starts_with("/api/") {
-        return Err(HttpRefusal::new(404, "there is nothing here"));
+        return Err(HttpRefusal::new(404, "there is no such address"));
     }
     place.keep();
     *asking = Some(RunningRequest::new(state));
     if (request.method, request.path.as_str()) == (HttpMethod::Get, "/api/events") {
         let since = request.parameter("since").and_then(|seq| seq.parse().ok()).unwrap_or(0);
         let is_over = || state.is_over.load(Ordering::SeqCst);
-        // The stream ends when the page goes.
+        // The stream ends when the page closes the connection.
         let _ = stream::events(&api.session, since, stream, is_over);
         return Ok(None);
     }

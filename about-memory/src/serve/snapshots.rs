@@ -1,4 +1,4 @@
-//! What the page asks of snapshots.
+//! The page's requests about snapshots.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -14,7 +14,7 @@ use super::downloads::{PendingDownloads, stacks_format};
 use super::response::{HttpRefusal, HttpResponse};
 use crate::session::{Query, QueryAnswer, RowsOptions, Session, SnapshotId, SuspectClass};
 
-/// A query, and the rows to answer.
+/// A query, and the rows that the answer must contain.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SnapshotRequest {
@@ -51,13 +51,13 @@ pub(super) enum SnapshotExport {
     Heapsnapshot { snapshot: SnapshotId },
     /// The tree of a census or a difference, or paths, as JSON.
     Json { query: Query },
-    /// The nodes of the snapshot by allocation stack.
+    /// The nodes of the snapshot, by allocation stack.
     Stacks {
         snapshot: SnapshotId,
         #[serde(deserialize_with = "stacks_format")]
         of: ProfileFormat,
     },
-    /// The immediate dominator and the retained size of each node, or a list of nodes, as a table.
+    /// A table: the immediate dominator and the retained size of each node, or a list of nodes.
     Tsv { query: Query },
 }
 
@@ -132,7 +132,7 @@ impl SnapshotExport {
     }
 }
 
-/// A line for each node: id, immediate dominator, retained size, shallow size; or for each class.
+/// Writes a line for each node (id, immediate dominator, retained size, shallow size), or a line for each class.
 fn table(answer: &QueryAnswer, out: &mut dyn io::Write) -> io::Result<()> {
     let in_groups: Vec<_>;
     let (shared, list, kept) = match answer {

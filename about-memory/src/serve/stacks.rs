@@ -1,4 +1,4 @@
-//! The dumps and recordings that the page shows, by number, as the data that the page reads.
+//! The dumps and recordings that the page shows, by number, as data for the page.
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use super::response::{HttpRefusal, HttpResponse};
 use crate::HtmlOptions;
 use crate::session::Session;
 
-/// The dumps that pages made and that the server keeps. A new one pushes out the oldest of them.
+/// The server keeps at most this many dumps that pages made. A new dump replaces the oldest of them.
 const MOST: NonZeroUsize = NonZeroUsize::new(20).expect("20 is not 0");
 
 #[derive(Clone)]
@@ -33,11 +33,11 @@ pub(super) struct ServedStacks {
     pub(super) data: Arc<Vec<u8>>,
     write: Option<Arc<WriteStacks>>,
     read: Option<Arc<ReadBlocks>>,
-    /// Whether the server was started with it.
+    /// Whether the server was started with these stacks.
     is_given: bool,
-    /// When the server got it, since 1970.
+    /// The time since 1970 at which the server received the stacks.
     time: Duration,
-    /// The folder of the file that `write` and `read` open. It goes with the last clone.
+    /// The folder of the file that `write` and `read` open. It is removed with the last clone.
     _folder: Option<Arc<TempDir>>,
 }
 
@@ -48,14 +48,15 @@ impl fmt::Debug for ServedStacks {
 }
 
 impl ServedStacks {
-    /// Stacks that the server is started with, or that a page asked for.
+    /// Makes an entry of stacks. `is_given` is true if the server was started with them.
     pub(super) fn new(title: &str, opened: OpenedStacks, is_given: bool) -> Self {
         let data = Arc::new(crate::html::stacks_payload(&opened.options));
         let (title, write, read) = (title.to_owned(), opened.write, opened.read);
         Self { title, data, write, read, is_given, time: now(), _folder: None }
     }
 
-    /// The stacks of a file that a page sent or asked a process for. The file goes with its folder when they go.
+    /// Makes an entry of the stacks in a file that a page sent or requested from a process. The file's folder is
+    /// removed with the stacks.
     pub(super) fn from_file(
         title: &str,
         path: &Path,
@@ -67,23 +68,23 @@ impl ServedStacks {
         Ok(Self { _folder: Some(folder.into()), ..Self::new(title, opened, false) })
     }
 
-    /// When a page asked for them.
+    /// Returns the time at which a page requested the stacks; `None` if the server was started with them.
     pub(super) fn made_at(&self) -> Option<Duration> {
         (!self.is_given).then_some(self.time)
     }
 
-    /// Whether a page can compare them, and ask what to report.
+    /// Whether a page can compare the stacks, and request suggestions.
     pub(super) fn has_blocks(&self) -> bool {
         self.read.is_some()
     }
 
-    /// Whether a page can have them in the formats of other tools.
+    /// Whether a page can get the stacks in the formats of other tools.
     pub(super) fn has_files(&self) -> bool {
         self.write.is_some()
     }
 }
 
-/// An error of a file, with its title in place of its path. The reader of the page does not know the path.
+/// Replaces the path in an error by the title, because the reader of the page does not know the path.
 fn with_title(title: &str, path: &Path, error: &str) -> String {
     let name = path.file_name().map(|name| name.display());
     let after_path = error.strip_prefix(&path.display().to_string());
@@ -93,15 +94,15 @@ fn with_title(title: &str, path: &Path, error: &str) -> String {
 
 #[derive(Debug)]
 pub(super) struct AllStacks {
-    /// The last number, and the stacks by number.
+    /// The last number in use, and the stacks by number.
     all: Mutex<(u32, BTreeMap<u32, ServedStacks>)>,
-    /// The pages learn from its events that there are other stacks.
+    /// Its events inform the pages about new stacks.
     session: Session,
     most: usize,
 }
 
 impl AllStacks {
-    /// No stacks yet, later `most` that pages made.
+    /// Creates an empty list. It keeps `most` stacks that pages made; `None` selects the default.
     pub(super) fn new(session: Session, most: Option<NonZeroUsize>) -> Self {
         Self { all: Mutex::default(), session, most: most.unwrap_or(MOST).get() }
     }
@@ -136,8 +137,8 @@ impl AllStacks {
     }
 }
 
-/// The format of a file for another tool, and the part of a recording that the page shows, in nanoseconds since its start.
-/// Without `from`, it has all blocks until `to`.
+/// The format of a file for another tool, and the part of a recording that the page shows, in nanoseconds since its
+/// start. Without `from`, the file contains all blocks until `to`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StackExport {
@@ -159,9 +160,9 @@ impl StackExport {
         stream: &TcpStream,
     ) -> Result<HttpResponse, HttpRefusal> {
         let stacks = stacks.get(id)?;
-        let write = stacks.write.as_ref().ok_or(HttpRefusal::new(409, "these stacks have no files"))?;
+        let write = stacks.write.as_ref().ok_or(HttpRefusal::new(409, "these stacks cannot be exported"))?;
         if self.from.is_some() && self.to.is_none() {
-            return Err(HttpRefusal::new(400, "a part of a recording has an end"));
+            return Err(HttpRefusal::new(400, "a part of a recording needs an end"));
         }
         let after = |nanoseconds| Moment::After(Duration::from_nanos(nanoseconds));
         let window = self.to.map(|to| RecordingWindow { from: self.from.map(after), to: after(to) });
@@ -170,7 +171,7 @@ impl StackExport {
     }
 }
 
-/// What to report of the unreported blocks of some stacks.
+/// Returns the suggestions for the unreported blocks of some stacks.
 pub(super) fn suggestions(
     id: u32,
     stacks: &AllStacks,
@@ -184,7 +185,7 @@ pub(super) fn suggestions(
     downloads.answer(name, session, stream, |out| write_suggestions(read()?, out))
 }
 
-/// Two stacks; the second is the later.
+/// Two entries of stacks. The second is the later one.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CompareStacks {
@@ -193,7 +194,7 @@ pub(super) struct CompareStacks {
 }
 
 impl CompareStacks {
-    /// Adds the change. The page shows it as it shows other stacks.
+    /// Adds the difference, which the page shows like other stacks.
     pub(super) fn run(
         &self,
         stacks: &AllStacks,

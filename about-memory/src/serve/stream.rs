@@ -1,4 +1,4 @@
-//! The stream of events, as server-sent events (HTML Standard, section 9.2). The page reads it with `fetch`, since an
+//! The stream of events, as server-sent events (HTML Standard, section 9.2). The page reads it with `fetch`, because an
 //! `EventSource` cannot send the token.
 
 use std::io::{self, Write as _};
@@ -10,12 +10,13 @@ use serde_json::json;
 use super::response::{BodyLength, head};
 use crate::session::{EventSubject, Session, SessionEvent};
 
-/// While computations run, the page gets their progress this often.
+/// While computations run, the page gets their progress at this interval.
 const PROGRESS: Duration = Duration::from_millis(100);
-/// A stream without events has a comment this often, so that the server notices when the page has gone.
+/// A stream without events sends a comment at this interval, so that the server notices when the page has closed the
+/// connection.
 const BEAT: Duration = Duration::from_secs(2);
 
-/// Sends the events after `seq` until the page goes or `is_over`.
+/// Sends the events after `seq` until the page closes the connection or `is_over` returns true.
 pub(super) fn events(
     session: &Session,
     mut seq: u64,
@@ -23,7 +24,7 @@ pub(super) fn events(
     is_over: impl Fn() -> bool,
 ) -> io::Result<()> {
     head(stream, 200, "text/event-stream", BodyLength::Connection, None)?;
-    // Whether the page shows a job. Then it learns of its end, too.
+    // Whether the page shows a job. If it does, it must also get the end of the last job.
     let mut shows_jobs = false;
     while !is_over() {
         let has_jobs = !session.jobs().is_empty();
@@ -36,7 +37,7 @@ pub(super) fn events(
                 }
             }
             None => {
-                // The session no longer has these events; the page reads the whole state anew.
+                // The session no longer has these events, so the page reads the whole state again.
                 seq = session.events().last();
                 text += &format!("id: {seq}\nevent: reset\ndata: {{}}\n\n");
             }

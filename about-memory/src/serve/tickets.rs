@@ -1,5 +1,5 @@
-//! Tickets: addresses without the token, for programs that cannot send a header, such as `go tool pprof`. Each is good for
-//! one file, once, within a minute.
+//! Tickets: addresses without the token, for programs that cannot send a header, such as `go tool pprof`. A ticket
+//! returns one file, once, within a minute.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use super::stacks;
 use super::token::AccessToken;
 
 const TIME: Duration = Duration::from_secs(60);
-/// The most unused tickets.
+/// At most this many unused tickets exist.
 const MOST: usize = 16;
 
-/// A file: of these stacks.
+/// The file of a ticket: the number of the stacks, and the format.
 pub(super) type TicketResource = (u32, stacks::StackExport);
 
 /// The permission to get a file.
@@ -26,7 +26,7 @@ pub(super) struct DownloadTicket {
 pub(super) struct DownloadTickets(Mutex<Vec<DownloadTicket>>);
 
 impl DownloadTickets {
-    /// The path at which a file is now.
+    /// Makes a ticket. Returns the path of its file.
     pub(super) fn issue(&self, resource: TicketResource) -> std::io::Result<String> {
         let token = AccessToken::new()?;
         let path = format!("/ticket/{}", token.as_str());
@@ -34,7 +34,7 @@ impl DownloadTickets {
         Ok(path)
     }
 
-    /// A ticket for which there was no file yet is good again until its end.
+    /// Makes a ticket valid again until its end, if its file could not be written yet.
     pub(super) fn put_back(&self, ticket: DownloadTicket) {
         let mut all = self.all();
         if all.len() >= MOST {
@@ -43,14 +43,14 @@ impl DownloadTickets {
         all.push(ticket);
     }
 
-    /// The tickets that are good.
+    /// Returns the valid tickets.
     fn all(&self) -> MutexGuard<'_, Vec<DownloadTicket>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|ticket| ticket.end > Instant::now());
         all
     }
 
-    /// Takes the ticket of a path. It is valid once.
+    /// Takes the ticket of a path, so that it is valid only once.
     pub(super) fn take(&self, path: &str) -> Option<DownloadTicket> {
         let name = path.strip_prefix("/ticket/")?.as_bytes();
         let mut all = self.all();

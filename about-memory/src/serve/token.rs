@@ -8,7 +8,7 @@ use std::io;
 pub(super) struct AccessToken(String);
 
 impl fmt::Debug for AccessToken {
-    /// A token never enters a log.
+    /// The token must never appear in a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token")
     }
@@ -25,7 +25,7 @@ impl AccessToken {
         &self.0
     }
 
-    /// Whether the bytes are the token. The time does not depend on where they differ.
+    /// Whether the bytes are the token. The comparison takes the same time wherever the bytes differ.
     pub(super) fn is(&self, other: &[u8]) -> bool {
         let own = self.0.as_bytes();
         let differences = own.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b));

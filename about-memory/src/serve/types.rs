@@ -1,4 +1,4 @@
-//! Snapshots whose nodes are the typed blocks of a program, and the tables that belong to them.
+//! Snapshots whose nodes are the typed blocks of a program, and their tables.
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -12,24 +12,24 @@ use super::answers;
 use super::response::{HttpRefusal, HttpResponse};
 use crate::session::{Session, SessionError, SnapshotId};
 
-/// What a typed heap has beside its snapshot.
+/// The tables of a typed heap, which the page shows beside its snapshot.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct TypeTables {
-    /// A sentence about all of it: its bytes, and how much has a type.
+    /// A sentence about the whole heap: its bytes, and the share that has a type.
     pub summary: String,
-    /// The tables: by type, by field, what is not used.
+    /// The tables: by type, by field, unused memory.
     pub tables: Vec<TypeTable>,
 }
 
 impl TypeTables {
-    /// Tables below a sentence.
+    /// Creates tables with a sentence above them.
     pub fn new(summary: impl Into<String>, tables: Vec<TypeTable>) -> Self {
         Self { summary: summary.into(), tables }
     }
 }
 
-/// What the rows of a table count.
+/// The things that the rows of a table count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -37,30 +37,30 @@ pub enum CountKind {
     /// Blocks, and their bytes.
     #[default]
     Blocks,
-    /// Pointers. They have no bytes.
+    /// Pointers. They have no bytes of their own.
     Pointers,
 }
 
-/// One of the tables.
+/// A table of a typed heap.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct TypeTable {
-    /// Its name in addresses.
+    /// The table's name in addresses.
     pub name: String,
-    /// Its title.
+    /// The table's title.
     pub title: String,
-    /// What the rows count.
+    /// The things that the rows count.
     pub counts: CountKind,
-    /// The bytes of the whole, to which percents refer.
+    /// The bytes that are 100 %.
     pub whole: u64,
     /// The rows, in order.
     pub rows: Vec<TypeTableRow>,
-    /// The number of rows that the table has and does not show.
+    /// The number of rows that the table does not contain.
     pub left_out: usize,
 }
 
 impl TypeTable {
-    /// The first `most` of these rows.
+    /// Creates a table with the first `most` of these rows.
     pub fn new(name: &str, title: &str, whole: u64, mut rows: Vec<TypeTableRow>, most: usize) -> Self {
         let left_out = rows.len().saturating_sub(most);
         rows.truncate(most);
@@ -68,7 +68,7 @@ impl TypeTable {
         Self { name, title, counts: CountKind::Blocks, whole, rows, left_out }
     }
 
-    /// The first `most` of rows whose `blocks` are numbers of pointers.
+    /// Creates a table with the first `most` of these rows. In these rows, `blocks` contains a number of pointers.
     pub fn by_pointers(name: &str, title: &str, rows: Vec<TypeTableRow>, most: usize) -> Self {
         Self { counts: CountKind::Pointers, ..Self::new(name, title, 0, rows, most) }
     }
@@ -78,21 +78,21 @@ impl TypeTable {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[allow(clippy::exhaustive_structs, reason = "what every row has")]
 pub struct TypeTableRow {
-    /// The bytes of the blocks; in some tables, the bytes that they keep alive or that they do not use.
+    /// The bytes of the blocks. In some tables, the bytes that the blocks keep alive, or the unused bytes.
     pub bytes: u64,
     /// The number of the blocks; in a table by pointers, the number of the pointers.
     pub blocks: u64,
-    /// What they are.
+    /// The name of the blocks or values.
     pub text: String,
-    /// The type by which the snapshot groups them, if they have one type.
+    /// The type by which the snapshot groups the blocks; `None` if they do not have exactly one type.
     pub of_type: Option<String>,
 }
 
-/// Saves the typed heap of a process as a heap snapshot, and returns its tables. An error is a sentence for the reader of
-/// the page.
+/// Saves the typed heap of a process as a heap snapshot, and returns its tables. An error is a sentence for the reader
+/// of the page.
 pub(super) type SaveTypes = dyn Fn(u32, &Path) -> Result<TypeTables, String> + Send + Sync;
 
-/// The tables by snapshot, and what makes them.
+/// The tables by snapshot, and the function that makes them.
 #[derive(Default)]
 pub(super) struct AllTypes {
     save: Mutex<Option<Arc<SaveTypes>>>,
@@ -110,12 +110,12 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl AllTypes {
-    /// From now on the page can ask for the types of a process.
+    /// Sets the function that saves the types of a process.
     pub(super) fn save_by(&self, save: Arc<SaveTypes>) {
         *lock(&self.save) = Some(save);
     }
 
-    /// Whether the page can ask for the types of a process.
+    /// Whether the page can request the types of a process.
     pub(super) fn are_possible(&self) -> bool {
         lock(&self.save).is_some()
     }
@@ -123,7 +123,7 @@ impl AllTypes {
     /// Takes the typed heap of a process as a snapshot of the session, on another thread.
     pub(super) fn take(&self, pid: u32, title: &str, session: &Session) -> Result<SnapshotId, HttpRefusal> {
         let save = lock(&self.save).clone();
-        let save = save.ok_or(HttpRefusal::new(404, "this server knows no types"))?;
+        let save = save.ok_or(HttpRefusal::new(404, "this server cannot read types"))?;
         self.add(title, session, move |path| save(pid, path)).map_err(answers::refusal)
     }
 
@@ -142,13 +142,13 @@ impl AllTypes {
         });
         let id = taken?;
         let mut all = lock(&self.all);
-        // Tables go with their snapshots.
+        // Drops the tables of removed snapshots.
         all.retain(|id, _| session.snapshots().iter().any(|info| info.id == *id));
         all.insert(id, tables);
         Ok(id)
     }
 
-    /// The snapshots that have tables.
+    /// Returns the snapshots that have tables.
     pub(super) fn list(&self) -> Vec<u32> {
         lock(&self.all).iter().filter(|(_, tables)| lock(tables).is_some()).map(|(id, _)| id.0).collect()
     }

@@ -11,7 +11,7 @@ use super::generations::Generations;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum QueryAnswer {
-    /// The groups of a census before they are a tree.
+    /// The groups of a census, before they become a tree.
     Report(CensusReport),
     /// A census or a difference.
     Tree(CensusTree),
@@ -25,27 +25,27 @@ pub enum QueryAnswer {
     Part {
         /// The whole tree.
         tree: SharedDominators,
-        /// A bit for each node: whether it stays.
+        /// A bit for each node: whether the node is kept.
         kept: Vec<u64>,
-        /// How many nodes have the name that the filter wants; the others dominate them.
+        /// The number of nodes whose name contains the filter's text. All other kept nodes dominate these nodes.
         found: usize,
     },
     /// The retained sizes of classes, the largest first.
     Classes(Vec<SuspectClass>),
-    /// The walk that all paths of a snapshot follow.
+    /// The walk that all paths of a snapshot share.
     Walk(PathTree),
-    /// Nodes, the largest retained size first, and their number if the list is cut.
+    /// Nodes, the largest retained size first, and the number of nodes found. The list may be cut.
     Nodes {
-        /// The tree that has their sizes.
+        /// The tree with the nodes' retained sizes.
         tree: SharedDominators,
         /// The nodes.
         nodes: Vec<NodeIndex>,
-        /// How many there are.
+        /// The number of nodes found.
         found: usize,
     },
-    /// Nodes, and groups of nodes of one class, that keep a large part of the heap alive, the biggest first.
+    /// Nodes, and groups of nodes of one class, that keep a large part of the heap alive, the largest first.
     Suspects {
-        /// The tree that has their sizes.
+        /// The tree with the nodes' retained sizes.
         tree: SharedDominators,
         /// The suspects.
         groups: Vec<SuspectGroup>,
@@ -54,7 +54,7 @@ pub enum QueryAnswer {
     Paths(Vec<Vec<PathStep>>),
 }
 
-/// A suspect: a node, or several nodes of one class that retain much together.
+/// A suspect: a node, or several nodes of one class that together retain much.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SuspectGroup {
@@ -62,15 +62,15 @@ pub struct SuspectGroup {
     pub class: String,
     /// The number of nodes.
     pub count: usize,
-    /// Bytes of the nodes themselves.
+    /// The bytes of the nodes themselves.
     pub shallow: u128,
-    /// Bytes that they keep alive together.
+    /// The bytes that the nodes together keep alive.
     pub retained: u128,
-    /// The nodes that retain most, at most 1,000.
+    /// The nodes that retain the most, at most 1,000.
     pub nodes: Vec<NodeIndex>,
 }
 
-/// The nodes of a class.
+/// All nodes of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SuspectClass {
@@ -78,9 +78,9 @@ pub struct SuspectClass {
     pub name: String,
     /// The number of nodes.
     pub count: u64,
-    /// Bytes of the nodes themselves.
+    /// The bytes of the nodes themselves.
     pub shallow: u128,
-    /// Bytes that go with them, each byte once.
+    /// The bytes that would be freed with the nodes. Each byte counts once.
     pub retained: u128,
 }
 
@@ -94,11 +94,11 @@ pub struct TreeMapBox {
     pub bytes: i128,
     /// The number of its nodes.
     pub count: i128,
-    /// The groups inside, the biggest first.
+    /// The groups inside, the largest first.
     pub inside: Vec<TreeMapBox>,
     /// The number of smaller groups inside that have no box.
     pub left_out: usize,
-    /// The bytes of their nodes.
+    /// The bytes of the nodes in these smaller groups.
     pub left_out_bytes: i128,
 }
 
@@ -108,14 +108,14 @@ pub struct TreeMapBox {
 pub struct PathStep {
     /// The node's id.
     pub node: u64,
-    /// Its name.
+    /// The node's name.
     pub name: String,
-    /// The name of the edge that leads on from it; `None` for the last node, and for an edge without a name.
+    /// The name of the edge to the next node. `None` for the last node, and for an edge without a name.
     pub edge: Option<String>,
 }
 
 impl QueryAnswer {
-    /// Bytes of memory that the answer takes, about.
+    /// Returns about how many bytes of memory the answer takes.
     pub(super) fn memory(&self) -> usize {
         match self {
             Self::Report(report) => report_memory(report),
@@ -128,7 +128,7 @@ impl QueryAnswer {
                 classes.iter().map(|class| size_of::<SuspectClass>() + class.name.len()).sum()
             }
             Self::Walk(walk) => walk.memory(),
-            // It keeps its tree alive, also when the cache has given that up.
+            // The answer keeps its tree alive, even after the cache has dropped the tree.
             Self::Nodes { nodes, tree, .. } => {
                 nodes.capacity() * size_of::<NodeIndex>() + tree.tree().memory()
             }

@@ -1,7 +1,7 @@
 //! The task cache: equal requests share one computation, and results stay under a budget of bytes.
 //!
-//! A computation without a waiting front end is cancelled. The lock of the cache guards the number of those who wait, so that
-//! nobody joins a computation while it is being cancelled.
+//! A computation is cancelled when no front end waits for it. The lock of the cache also guards the number of waiting
+//! front ends, so that none can join a computation while it is being cancelled.
 
 use core::hash::Hash;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -14,12 +14,12 @@ use heap_graph::AnalysisProgress;
 use super::error::SessionError;
 use super::id::JobId;
 
-/// How often a waiting thread looks whether it has to give up.
+/// How often a waiting thread checks whether it must stop.
 const LOOK: Duration = Duration::from_millis(20);
 
 type TaskOutcome<V> = Result<Arc<V>, SessionError>;
 
-/// A computation that runs, or one that has ended while somebody still holds it.
+/// A computation that runs, or that has ended and is still referenced.
 #[derive(Debug)]
 pub(super) struct RunningTask<V> {
     pub(super) job: JobId,
@@ -29,14 +29,14 @@ pub(super) struct RunningTask<V> {
 }
 
 impl<V> RunningTask<V> {
-    /// The outcome, if there is one within `timeout`.
+    /// Returns the outcome, or `None` if the computation does not end within `timeout`.
     pub(super) fn wait(&self, timeout: Duration) -> Option<TaskOutcome<V>> {
         let outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.ended.wait_timeout_while(outcome, timeout, |outcome| outcome.is_none());
         waited.unwrap_or_else(PoisonError::into_inner).0.clone()
     }
 
-    /// Waits for the outcome on behalf of another computation; gives up when that one is cancelled.
+    /// Waits for the outcome on behalf of another computation. The wait ends when that computation is cancelled.
     pub(super) fn wait_for(&self, other: &AnalysisProgress) -> TaskOutcome<V> {
         loop {
             if let Some(outcome) = self.wait(LOOK) {
@@ -62,14 +62,14 @@ struct CacheSlots<K, V> {
     clock: u64,
 }
 
-/// The cache.
+/// A cache of results and running computations.
 #[derive(Debug)]
 pub(super) struct TaskCache<K, V> {
     slots: Mutex<CacheSlots<K, V>>,
     budget: AtomicUsize,
 }
 
-/// What the cache has for a key.
+/// The state of a key in the cache, after the caller has joined.
 #[derive(Debug)]
 pub(super) enum CacheEntry<V> {
     /// The result.
@@ -92,7 +92,7 @@ impl<K: Clone + Eq + Hash, V> TaskCache<K, V> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Finds a result or joins a computation, and makes a new one if there is none.
+    /// Finds a result or joins a computation. Makes a new computation if there is neither.
     pub(super) fn join(&self, key: &K, new: impl FnOnce() -> JobId) -> CacheEntry<V> {
         let mut slots = self.slots();
         slots.clock += 1;
@@ -102,7 +102,7 @@ impl<K: Clone + Eq + Hash, V> TaskCache<K, V> {
                 *used = now;
                 CacheEntry::Done(Arc::clone(value))
             }
-            // A cancelled computation has no answer for a new request.
+            // A cancelled computation cannot answer a new request.
             Some(CacheSlot::Running { task, waiting }) if !task.progress.is_cancelled() => {
                 *waiting += 1;
                 CacheEntry::Running(Arc::clone(task))
@@ -120,7 +120,7 @@ impl<K: Clone + Eq + Hash, V> TaskCache<K, V> {
         }
     }
 
-    /// One waits less. Cancels the computation if that was the last.
+    /// Ends the wait of one caller. Cancels the computation if no other caller waits.
     pub(super) fn leave(&self, key: &K, task: &Arc<RunningTask<V>>) {
         let mut slots = self.slots();
         if let Some(CacheSlot::Running { task: present, waiting }) = slots.by_key.get_mut(key)
@@ -162,7 +162,7 @@ impl<K: Clone + Eq + Hash, V> TaskCache<K, V> {
         task.ended.notify_all();
     }
 
-    /// Forgets all keys that `is_gone` accepts, and cancels their computations.
+    /// Removes all keys that `is_gone` accepts, and cancels their computations.
     pub(super) fn forget(&self, is_gone: impl Fn(&K) -> bool) {
         let mut slots = self.slots();
         let mut freed = 0;
@@ -179,24 +179,24 @@ impl<K: Clone + Eq + Hash, V> TaskCache<K, V> {
         slots.bytes -= freed;
     }
 
-    /// The most bytes of all results, apart from the newest.
+    /// Returns the budget: the most bytes of all results except the newest.
     pub(super) fn budget(&self) -> usize {
         self.budget.load(Ordering::Relaxed)
     }
 
-    /// Lets the budget be no less than this.
+    /// Raises the budget to at least this many bytes.
     pub(super) fn raise_budget(&self, bytes: usize) {
         self.budget.fetch_max(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes of all results.
+    /// Returns the bytes of all results.
     pub(super) fn bytes(&self) -> usize {
         self.slots().bytes
     }
 }
 
 impl<K: Clone + Eq + Hash, V> CacheSlots<K, V> {
-    /// Drops the least recently used results until the rest is within the budget. The newest stays.
+    /// Drops the least recently used results until the others are within the budget. The newest result stays.
     fn evict(&mut self, budget: usize) {
         while self.bytes > budget {
             let age = |slot: &CacheSlot<V>| match slot {

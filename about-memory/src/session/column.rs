@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// A column of numbers. In JSON it is its [`name`](Self::name).
+/// A column of numbers. In JSON, a column is its [`name`](Self::name).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(try_from = "String")]
 #[allow(clippy::exhaustive_enums, reason = "a front end shows each of them")]
@@ -11,23 +11,23 @@ pub enum RowColumn {
     Bytes,
     /// The nodes of the group itself.
     Count,
-    /// Bytes of the group and all below.
+    /// Bytes of the group and of all groups below.
     TotalBytes,
-    /// The nodes of the group and all below.
+    /// The nodes of the group and of all groups below.
     TotalCount,
     /// Bytes that a node alone keeps alive, itself included.
     Retained,
     /// Bytes of the node itself.
     Shallow,
-    /// How much the group grew from the first to the last of several snapshots.
+    /// The growth of the group from the first to the last of several snapshots.
     Growth,
-    /// Bytes of the group in one of several snapshots, by its place.
+    /// Bytes of the group in one of several snapshots, by the snapshot's index.
     In(u8),
-    /// The name, not a number.
+    /// The name. This column contains no number.
     Name,
 }
 
-/// The columns that are not of one of several snapshots, with their names.
+/// All columns with their names, except the columns of several snapshots.
 const COLUMNS: [(RowColumn, &str); 8] = [
     (RowColumn::Bytes, "bytes"),
     (RowColumn::Count, "count"),
@@ -40,7 +40,7 @@ const COLUMNS: [(RowColumn, &str); 8] = [
 ];
 
 impl RowColumn {
-    /// Its name: `total-bytes`, `in-0`.
+    /// Returns the column's name, such as `total-bytes` or `in-0`.
     pub fn name(self) -> String {
         match self {
             Self::In(place) => format!("in-{place}"),
@@ -67,7 +67,7 @@ impl TryFrom<String> for RowColumn {
 pub struct RowSort {
     /// The column.
     pub column: RowColumn,
-    /// Whether the least comes first.
+    /// Whether the smallest row is first.
     #[serde(default)]
     pub ascending: bool,
 }

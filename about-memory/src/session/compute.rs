@@ -1,4 +1,4 @@
-//! How each query is answered.
+//! Computes the answer to each query.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use super::id::SnapshotId;
 use super::nodes;
 use super::query::{GroupBy, Query};
 
-/// The most levels of a tree map, and the most boxes in a box.
+/// A tree map has at most this many levels, and a box at most this many boxes.
 const MAX_LEVELS: usize = 5;
 const MAX_BOXES: usize = 60;
 
-/// What the cache has an answer for.
+/// The key of an answer in the cache.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum TaskKey {
     Query(Query),
-    /// The groups of a census, from which come trees, tree maps and differences.
+    /// The groups of a census. Trees, tree maps and differences are made from them.
     Report(SnapshotId, GroupBy),
-    /// The walk that all paths of a snapshot follow.
+    /// The walk that all paths of a snapshot share.
     Walk(SnapshotId),
 }
 
@@ -45,10 +45,10 @@ impl TaskKey {
     }
 }
 
-/// What a computation may ask for.
+/// The inputs of a computation.
 pub(super) struct TaskInputs<'a> {
     pub(super) graph: &'a dyn Fn(SnapshotId) -> Result<Arc<Graph>, SessionError>,
-    /// The answer to another key.
+    /// Returns the answer to another key.
     pub(super) answer: &'a dyn Fn(TaskKey) -> Result<Arc<QueryAnswer>, SessionError>,
     pub(super) progress: &'a AnalysisProgress,
 }
@@ -106,13 +106,13 @@ pub(super) fn compute(key: &TaskKey, needs: &TaskInputs<'_>) -> Result<QueryAnsw
                 };
                 trees.push(CensusTree::new(report, &shape(*invert, filter)));
             }
-            // The groups of an inverted tree have their leaves' numbers.
+            // In an inverted tree, `bytes` of each group already contains the number of its leaves.
             let amount = |node: &CensusTreeNode| if *invert { node.bytes } else { node.total_bytes };
             Ok(QueryAnswer::Generations(Generations::new(&trees, amount)))
         }
         Query::Dominators { snapshot, filter } if filter.is_empty() => {
             let tree = SharedDominators::watched((needs.graph)(*snapshot)?, needs.progress)?;
-            // Makes the lists of children here, so that no front end waits for them later.
+            // Makes the lists of children now, so that no front end waits for them later.
             tree.tree().prepare_lists(needs.progress)?;
             Ok(QueryAnswer::Dominators(tree))
         }
@@ -135,7 +135,7 @@ pub(super) fn compute(key: &TaskKey, needs: &TaskInputs<'_>) -> Result<QueryAnsw
         Query::Suspects { snapshot } => nodes::all_suspects(&needs.tree(*snapshot)?, needs.progress),
         Query::Paths { snapshot, node, max } => {
             let graph = (needs.graph)(*snapshot)?;
-            // A node that is not there needs no walk.
+            // The node is looked up first: a missing node needs no walk.
             let target = nodes::find(&graph, *node)?;
             let walk = (needs.answer)(TaskKey::Walk(*snapshot))?;
             let QueryAnswer::Walk(walk) = &*walk else { unreachable!("a walk answers such a key") };

@@ -1,4 +1,4 @@
-//! Runs computations, each on a thread of its own, and reports their starts and ends as events.
+//! Runs each computation on its own thread, and reports its start and end as events.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) struct TaskEngine {
     pub(super) events: Arc<EventLog>,
     pub(super) max_jobs: usize,
     pub(super) orders: NodeOrders,
-    /// The last field: the files of snapshots go before their folder.
+    /// The last field, because the files of snapshots must be removed before their folder.
     pub(super) files: SessionFiles,
 }
 
@@ -60,10 +60,10 @@ impl TaskEngine {
         Ok(PendingAnswer { state, cache: Arc::clone(&self.cache) })
     }
 
-    /// Starts the computation of a key if it does not run. It goes on without a waiting front end.
+    /// Starts the computation of a key unless it runs already. It continues even without a waiting front end.
     pub(super) fn prepare(self: &Arc<Self>, key: &TaskKey) {
         if let CacheEntry::New(task) = self.cache.join(key, || self.jobs.next()) {
-            // A front end that needs the answer asks again and gets the error.
+            // An error is ignored here. A front end that needs the answer asks again and gets the error.
             let _ = self.start(key, &task);
         }
     }

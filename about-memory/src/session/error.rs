@@ -1,28 +1,28 @@
-//! Why a session gives no answer.
+//! The reasons why a session cannot answer.
 
 use core::fmt;
 
 use super::id::SnapshotId;
 
-/// Why a session gives no answer.
+/// The reason why a session cannot answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionError {
     /// The session has no such snapshot.
     NoSnapshot(SnapshotId),
-    /// The session has not read the snapshot; contains the name of its state.
+    /// The session has not read the snapshot. Contains the name of the snapshot's state.
     NotRead(SnapshotId, &'static str),
     /// The snapshot has no node with this id.
     NoNode(u64),
     /// The analysis failed, for this reason.
     Failed(String),
-    /// The reader cancelled the computation, or the last waiting front end left.
+    /// A reader cancelled the computation, or no front end waits for it any more.
     Cancelled,
-    /// Too many computations run; contains their number.
+    /// Too many computations run. Contains the limit.
     Busy(usize),
-    /// The session has as many snapshots as it may have; contains their number.
+    /// The session already has its maximum number of snapshots. Contains the limit.
     Full(usize),
-    /// The query is out of bounds: what, and its greatest value.
+    /// The query exceeds a limit. Contains the name of the quantity, and the limit.
     TooMuch(&'static str, usize),
 }
 

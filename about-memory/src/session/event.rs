@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::id::{JobId, SnapshotId};
 
-/// What an event is about.
+/// The subject of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(clippy::exhaustive_enums, reason = "a front end shows each of them")]
 pub enum EventSubject {
@@ -14,7 +14,7 @@ pub enum EventSubject {
     Snapshot(SnapshotId),
     /// A computation.
     Job(JobId),
-    /// A list that a front end keeps beside the session; the kind of the event is its name.
+    /// A list that a front end keeps beside the session. The kind of the event is the list's name.
     List,
 }
 
@@ -22,15 +22,15 @@ pub enum EventSubject {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionEvent {
-    /// The number of the event: 1 for the first of the session, then one more for each.
+    /// The number of the event. The first event of a session has the number 1, and each event the next number.
     pub seq: u64,
-    /// What changed.
+    /// The subject that changed.
     pub subject: EventSubject,
     /// The kind of the computation, such as `census`; `snapshot` for a snapshot.
     pub kind: &'static str,
-    /// The state that it has now, such as `reading`; `removed` for a snapshot that the session dropped.
+    /// The new state, such as `reading`; `removed` for a snapshot that the session dropped.
     pub state: &'static str,
-    /// The reason of a failure, or empty.
+    /// The reason of a failure. Empty without a failure.
     pub message: String,
 }
 
@@ -76,13 +76,13 @@ impl EventLog {
         self.log().last
     }
 
-    /// The events after the one numbered `seq`, oldest first. `None` if the session has dropped some of them, or
-    /// has not made `seq` yet: the caller then has to look at the whole state.
+    /// Returns the events after the event with the number `seq`, the oldest first. `None` if the session has dropped
+    /// some of them, or has not reached `seq` yet. The caller must then read the whole state.
     pub fn since(&self, seq: u64) -> Option<Vec<SessionEvent>> {
         since(&self.log(), seq)
     }
 
-    /// As [`since`](Self::since), but waits up to `timeout` for the first.
+    /// Like [`since`](Self::since), but waits up to `timeout` for the first event.
     pub fn wait(&self, seq: u64, timeout: Duration) -> Option<Vec<SessionEvent>> {
         let until = Instant::now() + timeout;
         let mut log = self.log();
@@ -96,7 +96,7 @@ impl EventLog {
         since(&log, seq)
     }
 
-    /// Ends all waiting, now and later.
+    /// Ends all waiting, now and in the future.
     pub fn close(&self) {
         self.log().is_closed = true;
         self.added.notify_all();

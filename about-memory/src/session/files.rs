@@ -6,12 +6,12 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::temporary::TemporaryFolder;
 
-/// The folder. The first file creates it.
+/// The folder. It is created with the first file.
 #[derive(Debug)]
 enum SessionFolder {
     None,
     Open(TemporaryFolder),
-    /// The session has ended and writes no more.
+    /// The session has ended and writes no more files.
     Ended,
 }
 
@@ -25,7 +25,7 @@ impl Default for SessionFiles {
 }
 
 impl SessionFiles {
-    /// Makes a file or folder inside.
+    /// Creates a file or a folder inside the session's folder.
     pub(super) fn with<T>(&self, make: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
         let mut folder = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let SessionFolder::None = *folder {
@@ -37,7 +37,7 @@ impl SessionFiles {
         }
     }
 
-    /// Removes the folder with all that is in it.
+    /// Removes the folder and its contents.
     pub(super) fn end(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = SessionFolder::Ended;
     }

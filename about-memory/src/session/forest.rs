@@ -1,4 +1,4 @@
-//! Trees as rows: what is open, in order, and a window of it.
+//! Makes rows from trees: the open rows in order, and a window of them.
 
 use core::cmp::Reverse;
 use std::collections::HashSet;
@@ -6,13 +6,13 @@ use std::collections::HashSet;
 use super::column::{RowColumn, RowSort};
 use super::rows_options::RowsOptions;
 
-/// The most rows that open without being named.
+/// At most this many rows open by themselves, without being named in the request.
 const MOST_OPEN: usize = 10_000;
-/// The rows of a level that open by their depth, since Firefox fetches 15 rows at a time, and the most levels of them.
+/// How many rows of a level open by depth, and how many levels. Firefox fetches 15 rows at a time.
 const FIRST: usize = 15;
 const MAX_DEPTH: usize = 3;
 
-/// Something with rows below rows.
+/// A tree whose nodes become rows.
 pub(super) trait RowForest {
     type Node: Copy;
     fn roots(&self) -> Vec<Self::Node>;
@@ -21,12 +21,13 @@ pub(super) trait RowForest {
     fn number(&self, node: Self::Node, column: RowColumn) -> i128;
     fn name(&self, node: Self::Node) -> String;
 
-    /// The roots in this order, if they are kept: there may be millions, and each window asks for them.
+    /// Returns the roots in this order if the order is stored. There may be millions of roots, and each window needs
+    /// them.
     fn sorted_roots(&self, _sort: RowSort) -> Option<Vec<Self::Node>> {
         None
     }
 
-    /// Whether all rows are open except those that the reader closed.
+    /// Whether all rows are open, except the rows that the reader closed.
     fn is_open(&self) -> bool {
         false
     }
@@ -36,25 +37,25 @@ pub(super) trait RowForest {
 pub(super) struct RowPlace<N> {
     pub(super) node: N,
     pub(super) level: usize,
-    /// The place of the row around it, from 0.
+    /// The index of the parent row, from 0.
     pub(super) parent: Option<usize>,
     pub(super) id: u64,
     pub(super) is_open: bool,
 }
 
-/// Rows of one level that are still to come.
+/// The rows of one level that are not visited yet.
 struct RowLevel<N> {
     nodes: std::vec::IntoIter<N>,
-    /// How many of them have come.
+    /// The number of visited rows of this level.
     come: usize,
     parent: u64,
-    /// The place of their parent.
+    /// The index of the parent row.
     place: Option<usize>,
-    /// Whether they open by themselves.
+    /// Whether the rows open by themselves.
     all: bool,
 }
 
-/// Puts nodes of one level in order.
+/// Sorts nodes of one level.
 pub(super) fn sort_nodes<F: RowForest>(forest: &F, nodes: &mut [F::Node], sort: RowSort) {
     match sort {
         RowSort { column: RowColumn::Name, ascending } => {
@@ -70,7 +71,7 @@ pub(super) fn sort_nodes<F: RowForest>(forest: &F, nodes: &mut [F::Node], sort: 
     }
 }
 
-/// The rows in sight, and the number of all.
+/// Returns the rows of the window, and the number of all rows.
 pub(super) fn flatten<F: RowForest>(forest: &F, options: &RowsOptions) -> (Vec<RowPlace<F::Node>>, usize) {
     let sorted = |mut nodes: Vec<F::Node>| {
         if let Some(sort) = options.sort {
@@ -102,7 +103,7 @@ pub(super) fn flatten<F: RowForest>(forest: &F, options: &RowsOptions) -> (Vec<R
         let all = here.all || has(&options.open_below, id);
         let by_itself = (by_depth || all && opened < MOST_OPEN) && !has(&options.closed, id);
         let below = if has(&options.open, id) || by_itself { forest.below(node) } else { Vec::new() };
-        // Nothing is below a leaf, so it is not open: Left leads from it to the row around it.
+        // A leaf has no rows below, so it is never open: the key Left then moves from it to its parent.
         let is_open = !below.is_empty();
         if is_shown {
             rows.push(RowPlace { node, level, parent: here.place, id, is_open });

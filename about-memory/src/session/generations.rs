@@ -1,4 +1,4 @@
-//! Several snapshots side by side: what each group has in each of them, and how much it grew from the first to the last.
+//! Several snapshots side by side: the bytes of each group in each snapshot, and its growth from the first to the last.
 
 use core::cmp::Reverse;
 use std::collections::HashMap;
@@ -9,13 +9,13 @@ use heap_graph::census::{CensusTreeName, CensusTreeNode};
 /// The groups of several censuses, as one tree.
 #[derive(Debug, Default)]
 pub struct Generations {
-    /// The root comes first.
+    /// All groups. The root is the first.
     groups: Vec<GenerationGroup>,
     /// The number of censuses.
     count: usize,
 }
 
-/// A group, and what each census counts in it.
+/// A group, and its number in each census.
 #[derive(Debug, Default)]
 pub(super) struct GenerationGroup {
     pub(super) name: Option<CensusTreeName>,
@@ -31,13 +31,13 @@ impl GenerationGroup {
     }
 }
 
-/// Browsers round what floats do not hold.
+/// A number that floats cannot represent exactly is rounded by the browser.
 fn json_number(number: i128) -> serde_json::Value {
     i64::try_from(number).map_or_else(|_| (number as f64).into(), Into::into)
 }
 
 impl Generations {
-    /// The groups of these trees. The trees have one shape. `amount` selects the number of each group.
+    /// Combines the groups of these trees. All trees must have the same shape. `amount` returns the number of a group.
     pub(super) fn new(trees: &[CensusTree], amount: impl Fn(&CensusTreeNode) -> i128) -> Self {
         let root = GenerationGroup { amounts: vec![0; trees.len()], ..GenerationGroup::default() };
         let mut all = Self { groups: vec![root], count: trees.len() };
@@ -64,7 +64,7 @@ impl Generations {
                 }
             }
         }
-        // Those that grew most come first.
+        // The groups with the largest growth are first.
         for group in 0..all.groups.len() {
             let mut below = core::mem::take(&mut all.groups[group].below);
             below.sort_by_key(|below| {
@@ -88,11 +88,11 @@ impl Generations {
         &self.groups[place].below
     }
 
-    /// The tree as JSON: each group has its name, its bytes in each snapshot, and the groups below it.
+    /// Returns the tree as JSON: each group has its name, its bytes in each snapshot, and the groups below it.
     pub fn to_json(&self) -> serde_json::Value {
         let mut made: Vec<Option<serde_json::Value>> = Vec::new();
         made.resize_with(self.groups.len(), || None);
-        // A group comes after the one above it.
+        // A group is always after its parent.
         for (place, group) in self.groups.iter().enumerate().rev() {
             let below: Vec<_> = group.below.iter().filter_map(|below| made[*below].take()).collect();
             let amounts: Vec<_> = group.amounts.iter().map(|amount| json_number(*amount)).collect();
@@ -103,14 +103,14 @@ impl Generations {
         made.swap_remove(0).unwrap_or_default()
     }
 
-    /// Bytes of memory that it takes, about: without the texts of names.
+    /// Returns about how many bytes of memory the tree takes, without the texts of names.
     pub(super) fn memory(&self) -> usize {
         let each = size_of::<GenerationGroup>() + self.count * size_of::<i128>() + 3 * size_of::<usize>();
         self.groups.len() * (each + size_of::<CensusTreeName>())
     }
 }
 
-/// The name of a row of a census, as Firefox shows it.
+/// Returns the name of a row of a census, as Firefox shows it.
 pub(super) fn census_name(name: Option<&CensusTreeName>) -> String {
     match name {
         None => "(root)".to_owned(),

@@ -5,10 +5,10 @@ use std::hash::DefaultHasher;
 
 use heap_graph::census::CensusTreeName;
 
-/// Numbers in JavaScript represent every whole number below this exactly.
+/// JavaScript's numbers represent every whole number below this exactly.
 pub(super) const EXACT: u64 = 1 << 53;
 
-/// The id of a group below another one.
+/// Returns the id of a group from its name and the id of its parent.
 pub(super) fn group_id(name: Option<&CensusTreeName>, parent: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     (parent, name).hash(&mut hasher);

@@ -1,10 +1,10 @@
-//! Numbers of what a session holds.
+//! The numbers of snapshots and computations in a session.
 
 use core::fmt;
 
 use serde::Deserialize;
 
-/// The number of a snapshot, from 1. A session uses each once.
+/// The number of a snapshot, from 1. A session never reuses a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[allow(clippy::exhaustive_structs, reason = "a number")]
 pub struct SnapshotId(pub u32);
@@ -15,7 +15,7 @@ impl fmt::Display for SnapshotId {
     }
 }
 
-/// The number of a computation, from 1. A session uses each once.
+/// The number of a computation, from 1. A session never reuses a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(clippy::exhaustive_structs, reason = "a number")]
 pub struct JobId(pub u64);

@@ -1,4 +1,4 @@
-//! Jobs: computations that run, with their progress.
+//! Jobs: running computations, with their progress.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,19 +7,19 @@ use heap_graph::AnalysisProgress;
 
 use super::id::JobId;
 
-/// A computation that runs.
+/// A running computation.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SessionJob {
-    /// Its number.
+    /// The number of the computation.
     pub id: JobId,
-    /// What it computes, such as `census`.
+    /// The kind of the computation, such as `census`.
     pub kind: &'static str,
-    /// The steps done and all steps known so far, as [`AnalysisProgress::steps`].
+    /// The finished steps, and all steps known so far, as in [`AnalysisProgress::steps`].
     pub steps: (u64, u64),
 }
 
-/// All computations that run.
+/// All running computations.
 #[derive(Debug, Default)]
 pub(super) struct RunningJobs(Mutex<AllJobs>);
 
@@ -36,7 +36,7 @@ impl RunningJobs {
         JobId(all.last)
     }
 
-    /// Adds a job; returns whether there is room for it.
+    /// Adds a job. Returns `false` if too many jobs run.
     pub(super) fn add(
         &self,
         id: JobId,

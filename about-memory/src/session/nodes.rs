@@ -15,7 +15,7 @@ use super::error::SessionError;
 use super::group_id::group_id;
 use super::query::GroupBy;
 
-/// A search looks at the progress once for this many nodes.
+/// A search checks for cancellation once for this many nodes.
 const LOOK: usize = 4096;
 
 /// The nodes of a graph in order, until the computation is cancelled.
@@ -29,7 +29,7 @@ fn all<'a>(
     })
 }
 
-/// The nodes whose name contains a text, and those that dominate them.
+/// Returns the nodes whose name contains a text, and the nodes that dominate them.
 pub(super) fn part(
     tree: &SharedDominators,
     filter: &str,
@@ -50,7 +50,7 @@ pub(super) fn part(
             continue;
         }
         found += 1;
-        // Above a node that stays, all stay.
+        // All dominators of a kept node are kept.
         let mut at = Some(node.index());
         while let Some(node) = at.filter(|node| keep(*node)) {
             at = of_tree.immediate_dominator(node).map(|above| above.index());
@@ -76,7 +76,7 @@ pub(super) fn classes(
     Ok(QueryAnswer::Classes(all.map(class).collect()))
 }
 
-/// The leaves of a census that a group counts.
+/// Returns the leaves of a census that a group counts.
 pub(super) fn leaves(census: &CensusTree, group: u64) -> HashSet<u64> {
     let mut left = vec![(census.root(), 0)];
     while let Some((node, above)) = left.pop() {
@@ -108,7 +108,7 @@ pub(super) fn individuals(
     Ok(QueryAnswer::Nodes { nodes, found: all.len(), tree: tree.clone() })
 }
 
-/// The nodes whose name contains the text, or whose id it is.
+/// Returns the nodes whose name contains the text, or whose id is the text.
 pub(super) fn search(
     tree: &SharedDominators,
     text: &str,

@@ -1,5 +1,5 @@
-//! The order of the rows that a front end looks at: it asks for window after window, and sorting millions of nodes takes
-//! seconds. There is one at a time.
+//! The order of the rows that a front end shows. The order is kept because the front end requests window after window,
+//! and sorting millions of nodes takes seconds. Only the latest order is kept.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -25,7 +25,7 @@ impl NodeOrders {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The nodes of an answer in this order. `make` sorts them if they are not the latest.
+    /// Returns the nodes of an answer in this order. `make` sorts them unless they are the latest order.
     pub(super) fn get(
         &self,
         of: &TaskKey,
@@ -42,7 +42,7 @@ impl NodeOrders {
         nodes
     }
 
-    /// Forgets what is about a snapshot.
+    /// Drops the order if it belongs to this snapshot.
     pub(super) fn forget(&self, snapshot: SnapshotId) {
         self.latest().take_if(|order| order.of.is_about(snapshot));
     }

@@ -1,4 +1,4 @@
-//! Answers that a session still computes.
+//! Answers that a session is still computing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,8 @@ use super::compute::TaskKey;
 use super::error::SessionError;
 use super::id::JobId;
 
-/// An answer that a session computes. Dropping it ends the wait. A computation without a waiting front end ends.
+/// An answer that a session is computing. Dropping it ends the wait. A computation without a waiting front end is
+/// cancelled.
 #[derive(Debug)]
 pub struct PendingAnswer {
     pub(super) state: PendingState,
@@ -23,7 +24,7 @@ pub(super) enum PendingState {
 }
 
 impl PendingAnswer {
-    /// The answer, or `None` if there is none within `timeout`.
+    /// Returns the answer, or `None` if it is not ready within `timeout`.
     pub fn wait(&self, timeout: Duration) -> Option<Result<Arc<QueryAnswer>, SessionError>> {
         match &self.state {
             PendingState::Done(answer) => Some(Ok(Arc::clone(answer))),
@@ -31,7 +32,7 @@ impl PendingAnswer {
         }
     }
 
-    /// Waits for the answer as long as it takes.
+    /// Waits for the answer without a time limit.
     ///
     /// # Errors
     ///
@@ -44,7 +45,7 @@ impl PendingAnswer {
         }
     }
 
-    /// The number of the computation; `None` if the answer was in the cache.
+    /// Returns the number of the computation; `None` if the answer was in the cache.
     pub fn job(&self) -> Option<JobId> {
         match &self.state {
             PendingState::Done(_) => None,

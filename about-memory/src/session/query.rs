@@ -1,4 +1,4 @@
-//! Queries: what a front end asks of snapshots. Equal queries share one computation.
+//! Queries of a front end about snapshots. Equal queries share one computation.
 
 use core::fmt;
 
@@ -8,23 +8,23 @@ use serde::Deserialize;
 
 use super::id::SnapshotId;
 
-/// The longest breakdown, filter or search, in bytes.
+/// A breakdown, a filter or a search has at most this many bytes.
 const MAX_TEXT: usize = 4096;
-/// The most paths that one query asks for.
+/// One query may request at most this many paths.
 const MAX_PATHS: usize = 100;
 
-/// How a census groups nodes: a name of [`Breakdown::PRESETS`], or a breakdown as JSON.
+/// The groups of a census: a name of [`Breakdown::PRESETS`], or a breakdown as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct GroupBy(String);
 
-/// Why a text is not a breakdown.
+/// The reason why a text is not a breakdown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GroupByError {
     /// The text has more than 4096 bytes.
     TooLong,
-    /// It is neither the name of a breakdown nor a breakdown.
+    /// The text is neither the name of a breakdown nor a breakdown in JSON.
     Breakdown(BreakdownError),
 }
 
@@ -55,7 +55,7 @@ impl TryFrom<String> for GroupBy {
 }
 
 impl GroupBy {
-    /// A preset by its name, or a breakdown in JSON.
+    /// Parses the name of a preset, or a breakdown in JSON.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl GroupBy {
         Ok(Self(text.to_owned()))
     }
 
-    /// The text that made it.
+    /// Returns the text that was parsed.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -85,7 +85,7 @@ fn breakdown(text: &str) -> Result<Breakdown, BreakdownError> {
     }
 }
 
-/// The most snapshots side by side.
+/// At most this many snapshots can be side by side.
 const MAX_GENERATIONS: usize = 16;
 
 /// A question about snapshots.
@@ -93,16 +93,16 @@ const MAX_GENERATIONS: usize = 16;
 #[serde(tag = "view", rename_all = "kebab-case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Query {
-    /// How many nodes and bytes there are in each group, as a tree.
+    /// The number of nodes and bytes of each group, as a tree.
     Census {
         /// The snapshot.
         snapshot: SnapshotId,
-        /// The groups.
+        /// The groups of the census.
         by: GroupBy,
-        /// Whether leaves become roots, with the groups that led to them below.
+        /// Whether leaves become roots. The groups that led to them are then below.
         #[serde(default)]
         invert: bool,
-        /// Keeps only paths through a name that contains this text; keeps all if it is empty.
+        /// Keeps only paths through a name that contains this text. An empty text keeps all paths.
         #[serde(default)]
         filter: String,
     },
@@ -110,49 +110,50 @@ pub enum Query {
     TreeMap {
         /// The snapshot.
         snapshot: SnapshotId,
-        /// The groups.
+        /// The groups of the census.
         by: GroupBy,
-        /// As in a census.
+        /// The filter, as in [`Census`](Self::Census).
         #[serde(default)]
         filter: String,
     },
-    /// What changed between two snapshots, as a tree.
+    /// The difference between two snapshots, as a tree.
     Diff {
         /// The earlier snapshot.
         baseline: SnapshotId,
         /// The later snapshot.
         comparison: SnapshotId,
-        /// The groups.
+        /// The groups of both censuses.
         by: GroupBy,
-        /// As in a census.
+        /// Whether the tree is inverted, as in [`Census`](Self::Census).
         #[serde(default)]
         invert: bool,
-        /// As in a census.
+        /// The filter, as in [`Census`](Self::Census).
         #[serde(default)]
         filter: String,
     },
-    /// What each group has in each of several snapshots, and how much it grew from the first to the last, as a tree.
+    /// The bytes of each group in each of several snapshots, and its growth from the first to the last, as a tree.
     Generations {
         /// The snapshots, the earliest first; from 2 to 16.
         snapshots: Vec<SnapshotId>,
-        /// The groups.
+        /// The groups of all censuses.
         by: GroupBy,
-        /// As in a census.
+        /// Whether the tree is inverted, as in [`Census`](Self::Census).
         #[serde(default)]
         invert: bool,
-        /// As in a census.
+        /// The filter, as in [`Census`](Self::Census).
         #[serde(default)]
         filter: String,
     },
-    /// Which node alone keeps which others alive.
+    /// The dominator tree: the nodes that each node alone keeps alive.
     Dominators {
         /// The snapshot.
         snapshot: SnapshotId,
-        /// Keeps only nodes whose name contains this text, and those that dominate them; keeps all if it is empty.
+        /// Keeps only nodes whose name contains this text, and the nodes that dominate them. An empty text keeps all
+        /// nodes.
         #[serde(default)]
         filter: String,
     },
-    /// What the nodes of each class keep alive together.
+    /// The retained size of each class: the bytes that its nodes together keep alive.
     Classes {
         /// The snapshot.
         snapshot: SnapshotId,
@@ -166,7 +167,7 @@ pub enum Query {
         snapshot: SnapshotId,
         /// The groups of the census.
         by: GroupBy,
-        /// As in the census.
+        /// Whether the tree of the census is inverted.
         #[serde(default)]
         invert: bool,
         /// The group, by [`SessionRow::id`](super::SessionRow::id).
@@ -175,7 +176,7 @@ pub enum Query {
         #[serde(default)]
         filter: String,
     },
-    /// The nodes whose name contains a text or whose id it is.
+    /// The nodes whose name contains a text, or whose id is the text.
     Search {
         /// The snapshot.
         snapshot: SnapshotId,
@@ -193,13 +194,13 @@ pub enum Query {
         snapshot: SnapshotId,
         /// The node's id.
         node: u64,
-        /// At most this many.
+        /// The maximum number of paths.
         max: usize,
     },
 }
 
 impl Query {
-    /// The kind of query, as in events.
+    /// Returns the kind of the query, as in events.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Census { .. } => "census",
@@ -215,7 +216,7 @@ impl Query {
         }
     }
 
-    /// The snapshots that it asks about.
+    /// Returns the snapshots that the query is about.
     pub fn snapshots(&self) -> Vec<SnapshotId> {
         match self {
             Self::Diff { baseline, comparison, .. } => vec![*baseline, *comparison],
@@ -231,7 +232,7 @@ impl Query {
         }
     }
 
-    /// Whether the answer has nodes, to which a front end shows paths.
+    /// Whether the rows of the answer are nodes, so that a front end can show paths to them.
     pub(super) fn is_of_nodes(&self) -> bool {
         matches!(
             self,
@@ -239,7 +240,8 @@ impl Query {
         )
     }
 
-    /// What is out of bounds, and the bound.
+    /// Returns the name of the quantity that exceeds its limit, and the limit. `None` if the query is within all
+    /// limits.
     pub(super) fn excess(&self) -> Option<(&'static str, usize)> {
         match self {
             Self::Census { filter, .. }

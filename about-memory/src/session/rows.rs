@@ -1,6 +1,6 @@
-//! Rows: a part of a tree or a list as a front end shows it, sorted, with what is open.
+//! Rows: a sorted window of a tree or a list, with the rows that are open.
 //!
-//! A front end never has the whole tree. It names what is open and asks for the rows from one place on.
+//! A front end never gets the whole tree. It names the open rows, and requests the rows from an index on.
 
 use core::iter;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use super::rows_options::RowsOptions;
 use super::store::Session;
 use super::suspect_rows::{SuspectForest, SuspectRow};
 
-/// The most rows of one request.
+/// One request may ask for at most this many rows.
 const MAX_ROWS: usize = 500;
-/// The most open rows of one request.
+/// One request may name at most this many open rows.
 const MAX_OPEN: usize = 10_000;
 
 const CENSUS: &[RowColumn] =
@@ -35,14 +35,14 @@ const CLASSES: &[RowColumn] = &[RowColumn::Retained, RowColumn::Shallow, RowColu
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionRow {
-    /// The id of the node. For a row of a census, a number below 2^53 that follows from its names, so that
-    /// another filter or order keeps it open.
+    /// The id of the node. The id of a row of a census is a number below 2^53 that is computed from its names, so that
+    /// the row stays open with another filter or order.
     pub id: u64,
     /// The depth, from 0.
     pub level: usize,
-    /// The place of the row around it among all rows, from 0; `None` at the top.
+    /// The index of the parent row among all rows, from 0; `None` at the top.
     pub parent: Option<usize>,
-    /// The parts of its name.
+    /// The parts of the row's name.
     pub name: Vec<String>,
     /// The numbers, one for each column.
     pub numbers: Vec<i128>,
@@ -50,35 +50,36 @@ pub struct SessionRow {
     pub children: usize,
     /// Whether the rows below are open.
     pub is_open: bool,
-    /// Whether it is a group with nodes of its own, for [`Query::Individuals`].
+    /// Whether the row is a group with its own nodes, for [`Query::Individuals`].
     pub has_nodes: bool,
-    /// Whether it is a node, whose id is `id`.
+    /// Whether the row is a node. Its id is then `id`.
     pub is_node: bool,
 }
 
-/// Rows, and how many there are.
+/// A window of rows, and the number of all rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RowWindow {
     /// The columns of numbers.
     pub columns: Vec<RowColumn>,
-    /// The 100 % of each column.
+    /// The amount that is 100 % of each column.
     pub whole: Vec<i128>,
-    /// The number of all rows with what is open.
+    /// The number of all rows that are shown with the open rows.
     pub total: usize,
-    /// The number of nodes found, if a list has not all of them, or if others dominate them; else `total`.
+    /// The number of nodes found, if a list contains only a part of them or if other rows dominate them; otherwise
+    /// `total`.
     pub found: usize,
-    /// The rows asked for.
+    /// The requested rows.
     pub rows: Vec<SessionRow>,
 }
 
 impl Session {
-    /// Rows of the answer to `query`.
+    /// Returns rows of the answer to `query`.
     ///
     /// # Errors
     ///
-    /// [`SessionError::TooMuch`] for more than 500 rows or 10,000 open ones; [`SessionError::Failed`] for an answer without
-    /// rows.
+    /// [`SessionError::TooMuch`] for more than 500 rows or 10,000 open rows; [`SessionError::Failed`] for an answer
+    /// without rows.
     pub fn rows(
         &self,
         query: &Query,
@@ -116,7 +117,7 @@ impl Session {
         }
     }
 
-    /// Rows of the nodes that answer `key`.
+    /// Returns rows of the nodes that answer `key`.
     fn node_rows(
         &self,
         key: &TaskKey,
@@ -229,7 +230,7 @@ fn generation_rows(all: &Generations, options: &RowsOptions) -> RowWindow {
         is_node: false,
     });
     let rows = rows.collect();
-    // Growth is a share of what was there at first.
+    // Growth is a share of the amount in the first snapshot.
     let mut whole = numbers(0);
     whole[0] = whole.get(1).copied().unwrap_or_default();
     RowWindow { columns, whole, total, found: total, rows }
@@ -279,27 +280,27 @@ fn class_rows(classes: &[SuspectClass], options: &RowsOptions) -> RowWindow {
         is_node: false,
     });
     let sum = |of: fn(&SuspectClass) -> i128| classes.iter().map(of).sum();
-    // Classes may retain the same bytes, so their sum is not the whole.
+    // Several classes may retain the same bytes, so the sum of the classes is not the whole.
     let shallow = sum(|class| signed(class.shallow));
     let whole = vec![shallow, shallow, sum(|class| class.count.into())];
     RowWindow { columns: CLASSES.to_vec(), whole, total, found: total, rows: rows.collect() }
 }
 
-/// The nodes of a dominator tree that have rows.
+/// The nodes of a dominator tree that become rows.
 #[derive(Clone, Copy)]
 enum ShownNodes<'a> {
-    /// All, as a tree.
+    /// All nodes, as a tree.
     All,
-    /// Those with a bit, as a tree that is open.
+    /// The nodes with a bit set, as an open tree.
     Part(&'a [u64]),
-    /// A list.
+    /// A list of nodes.
     List(&'a [NodeIndex]),
 }
 
 struct NodeForest<'a> {
     tree: &'a DominatorTree<'a>,
     shown: ShownNodes<'a>,
-    /// The roots in the order that the front end asks for.
+    /// The roots in the order that the front end requested.
     sorted: Option<Arc<Vec<NodeIndex>>>,
 }
 
@@ -380,7 +381,7 @@ fn rows_of_nodes(tree: &DominatorTree<'_>, rows: Vec<SessionRow>, total: usize) 
     RowWindow { columns: NODES.to_vec(), whole: vec![whole; NODES.len()], total, found: total, rows }
 }
 
-/// How nodes are named.
+/// Returns the options for naming nodes.
 fn names(options: &RowsOptions) -> FetchOptions {
     let fetch = FetchOptions::new().depth(1).siblings(0);
     match &options.label {

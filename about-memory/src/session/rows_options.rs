@@ -1,4 +1,4 @@
-//! Which rows of an answer a front end takes.
+//! The rows of an answer that a front end requests.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::column::{RowColumn, RowSort};
 use super::query::GroupBy;
 
-/// Which rows to take.
+/// The choice of rows.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -16,22 +16,22 @@ pub struct RowsOptions {
     pub start: usize,
     /// The number of rows; at most 500.
     pub count: usize,
-    /// The rows that are open, by [`SessionRow::id`](super::SessionRow::id).
+    /// The open rows, by [`SessionRow::id`](super::SessionRow::id).
     pub open: HashSet<u64>,
-    /// The rows that are open with all below them, as far as these are at most 10,000.
+    /// The rows that are open with all rows below them. At most 10,000 rows open in this way.
     pub open_below: HashSet<u64>,
-    /// The rows that are closed although one above them is open with all below, or although a filter opens them.
+    /// The closed rows among the rows that [`open_below`](Self::open_below) or a filter opens.
     pub closed: HashSet<u64>,
-    /// The levels that open by themselves, of the first 15 rows of each; at most 3.
+    /// The number of levels that open by themselves, at most 3. Only the first 15 rows of each level open.
     pub depth: usize,
-    /// The order. By default the rows have the order of the tree: most bytes first.
+    /// The order of rows. Default: the order of the tree, which is the most bytes first.
     pub sort: Option<RowSort>,
-    /// The breakdown that names nodes; the preset `label` by default.
+    /// The breakdown that names nodes. Default: the preset `label`.
     pub label: Option<GroupBy>,
 }
 
 impl RowsOptions {
-    /// The first `count` rows, with nothing open.
+    /// Selects the first `count` rows, all closed.
     pub fn first(count: usize) -> Self {
         Self { count, ..Self::default() }
     }
@@ -49,7 +49,7 @@ impl RowsOptions {
         self
     }
 
-    /// Opens a row and all below it.
+    /// Opens a row and all rows below it.
     #[must_use]
     pub fn open_below(mut self, id: u64) -> Self {
         self.open_below.insert(id);

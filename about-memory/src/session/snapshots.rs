@@ -12,32 +12,33 @@ use super::event::{EventLog, EventSubject};
 use super::id::SnapshotId;
 use super::state::SnapshotState;
 
-/// A snapshot for display.
+/// The facts about a snapshot, for display.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SnapshotInfo {
-    /// Its number.
+    /// The number of the snapshot.
     pub id: SnapshotId,
-    /// The name of its file or process.
+    /// The name of the snapshot's file or process.
     pub title: String,
-    /// Its state.
+    /// The state of the snapshot.
     pub state: SnapshotState,
     /// Whether a front end sent the file.
     pub is_imported: bool,
-    /// The time at which it was taken, in microseconds since 1970 UTC; `None` before it is read and if unknown.
+    /// The time at which the snapshot was taken, in microseconds since 1970 UTC. `None` if the snapshot is not read
+    /// yet, or the time is unknown.
     pub creation_time: Option<u64>,
-    /// The number of nodes, the root included; 0 before it is read.
+    /// The number of nodes, including the root; 0 before the snapshot is read.
     pub nodes: usize,
-    /// The number of edges; 0 before it is read.
+    /// The number of edges; 0 before the snapshot is read.
     pub edges: usize,
-    /// Bytes of all nodes; 0 before it is read.
+    /// The bytes of all nodes; 0 before the snapshot is read.
     pub bytes: u128,
 }
 
 /// The file of a snapshot.
 #[derive(Debug)]
 pub(super) enum SnapshotFile {
-    /// A file of the user's. It stays.
+    /// The user's file. It is not removed with the snapshot.
     File(PathBuf),
     /// A file of this session. It is removed with the snapshot.
     Temporary(TempPath),
@@ -109,7 +110,7 @@ impl SessionSnapshots {
         Ok(id)
     }
 
-    /// Changes the state of a snapshot; returns whether the session still has it.
+    /// Changes the state of a snapshot. Returns whether the session still has the snapshot.
     pub(super) fn advance(&self, id: SnapshotId, next: SnapshotState, source: Option<SnapshotFile>) -> bool {
         let mut all = self.all();
         let Some(held) = all.held.get_mut(&id) else { return false };
@@ -122,7 +123,7 @@ impl SessionSnapshots {
         true
     }
 
-    /// What was done for a snapshot has failed, unless that had ended before.
+    /// Sets the state to failed, unless the snapshot was read or failed before.
     pub(super) fn fail(&self, id: SnapshotId, reason: &str) {
         let state = SnapshotState::Error(reason.to_owned());
         let may = self.all().held.get(&id).is_some_and(|held| held.info.state.may_become(&state));
@@ -131,7 +132,7 @@ impl SessionSnapshots {
         }
     }
 
-    /// The snapshot has been read.
+    /// Stores the graph of a snapshot that has been read.
     pub(super) fn fill(&self, id: SnapshotId, graph: Arc<Graph>) {
         let bytes = graph.nodes().map(|node| u128::from(node.shallow_size())).sum();
         {

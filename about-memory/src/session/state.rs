@@ -1,25 +1,25 @@
-//! The states of a snapshot, and the transitions between them. They are those of Firefox's Memory tool.
+//! The states of a snapshot, and the transitions between them. They equal the states of Firefox's Memory tool.
 
 /// The state of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "a front end shows each state")]
 pub enum SnapshotState {
-    /// A process writes it.
+    /// A process is writing the snapshot.
     Saving,
-    /// It is in a file that the session has not read yet.
+    /// The snapshot is in a file that the session has not read yet.
     Saved,
-    /// A front end sends the file.
+    /// A front end is sending the file.
     Importing,
-    /// The session reads the file.
+    /// The session is reading the file.
     Reading,
-    /// The session has its graph and answers queries.
+    /// The session has the graph and answers queries.
     Read,
-    /// It failed, for this reason.
+    /// The snapshot failed, for this reason.
     Error(String),
 }
 
 impl SnapshotState {
-    /// The name in events, such as `reading`.
+    /// Returns the name of the state in events, such as `reading`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Saving => "saving",
@@ -31,7 +31,7 @@ impl SnapshotState {
         }
     }
 
-    /// The reason of a failure; `None` in any other state.
+    /// Returns the reason of a failure; `None` in any other state.
     pub fn error(&self) -> Option<&str> {
         match self {
             Self::Error(reason) => Some(reason),

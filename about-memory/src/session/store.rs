@@ -1,4 +1,4 @@
-//! The session: what front ends call.
+//! The session: the interface for front ends.
 
 use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,15 +26,15 @@ use super::snapshots::{SessionSnapshots, SnapshotFile, SnapshotInfo};
 use super::state::SnapshotState;
 use crate::temporary;
 
-/// What a dominator tree takes of the cache for each node, at least.
+/// A dominator tree takes at least this many bytes of the cache for each node.
 const TREE_BYTES: usize = 16;
-/// What the walk that all paths follow takes of the cache for each node.
+/// The walk that all paths share takes this many bytes of the cache for each node.
 const WALK_BYTES: usize = 8;
-/// What a budget of its own allows for each node: the tree, the walk, and rows beside them.
+/// The bytes per node of the default budget: for the tree, the walk, and rows.
 const BUDGET_BYTES: usize = 32;
 const LEAST_BUDGET: usize = 64 << 20;
 
-/// Bounds of a session.
+/// The limits of a session.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SessionOptions {
@@ -42,7 +42,7 @@ pub struct SessionOptions {
     pub(crate) max_snapshots: usize,
     pub(crate) max_jobs: usize,
     pub(crate) max_events: usize,
-    /// Limits on reading a snapshot. Snapshots are untrusted.
+    /// The limits for reading a snapshot. Snapshots are not trusted.
     pub read: SnapshotReadOptions,
 }
 
@@ -59,39 +59,39 @@ impl Default for SessionOptions {
 }
 
 impl SessionOptions {
-    /// The defaults.
+    /// Options with all defaults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Bytes of results to keep, about, without the graphs. The latest result stays even if it alone is larger. Default:
-    /// 64 MiB, or 32 bytes for each node of the largest snapshot if that is more, so that the dominator tree and the walk
-    /// for paths both fit.
+    /// Sets about how many bytes of results are kept, without the graphs. The latest result stays even if it alone is
+    /// larger. Default: 64 MiB, or 32 bytes for each node of the largest snapshot if that is more, so that both the
+    /// dominator tree and the walk for paths fit.
     #[must_use]
     pub fn budget(self, bytes: usize) -> Self {
         Self { budget: Some(bytes), ..self }
     }
 
-    /// Snapshots at most. Default: 100.
+    /// Sets the maximum number of snapshots. Default: 100.
     #[must_use]
     pub fn max_snapshots(self, snapshots: usize) -> Self {
         Self { max_snapshots: snapshots, ..self }
     }
 
-    /// Computations at the same time, at most. Default: 32.
+    /// Sets the maximum number of computations at the same time. Default: 32.
     #[must_use]
     pub fn max_jobs(self, jobs: usize) -> Self {
         Self { max_jobs: jobs, ..self }
     }
 
-    /// Events to keep for front ends that come later. Default: 10,000.
+    /// Sets the number of events that are kept for front ends that connect later. Default: 10,000.
     #[must_use]
     pub fn max_events(self, events: usize) -> Self {
         Self { max_events: events, ..self }
     }
 }
 
-/// Snapshots, what was computed of them, and what is being computed. Clones are the same session.
+/// Snapshots, their results, and the running computations. Clones share one session.
 ///
 /// ```
 /// use about_memory::session::{Session, SessionOptions, SnapshotState};
@@ -107,12 +107,12 @@ impl SessionOptions {
 pub struct Session {
     pub(super) engine: Arc<TaskEngine>,
     read: SnapshotReadOptions,
-    /// The budget follows the size of the snapshots.
+    /// Whether the budget grows with the size of the snapshots.
     budget_grows: bool,
 }
 
 impl Session {
-    /// A session without snapshots.
+    /// Creates a session without snapshots.
     pub fn new(options: SessionOptions) -> Self {
         let events = EventLog::new(options.max_events);
         let budget = options.budget.unwrap_or(LEAST_BUDGET);
@@ -124,11 +124,11 @@ impl Session {
         &self.engine.snapshots
     }
 
-    /// Opens a file of the user's and reads it on another thread. The file stays when the snapshot is removed.
+    /// Opens a user's file and reads it on another thread. The file stays when the snapshot is removed.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Full`]. A file that cannot be read becomes the state of the snapshot.
+    /// [`SessionError::Full`]. If the file cannot be read, the snapshot gets the state of a failure.
     pub fn open(&self, path: &Path) -> Result<SnapshotId, SessionError> {
         let title = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
         let title = title.strip_suffix(".fxsnapshot").unwrap_or(&title).to_owned();
@@ -140,12 +140,12 @@ impl Session {
         Ok(id)
     }
 
-    /// Takes a snapshot with `save`, which writes a file of the name that it gets, and reads it, on another thread. The
-    /// file goes with the snapshot.
+    /// Takes a snapshot on another thread: `save` writes the file whose name it gets, and then the file is read. The
+    /// file is removed with the snapshot.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Full`]. A failure of `save` becomes the state of the snapshot.
+    /// [`SessionError::Full`]. If `save` fails, the snapshot gets the state of a failure.
     pub fn take(
         &self,
         title: &str,
@@ -175,11 +175,12 @@ impl Session {
         Ok(id)
     }
 
-    /// Imports a snapshot that a front end sends: copies it on this thread, and reads the copy on another one.
+    /// Imports a snapshot that a front end sends. Copies it on this thread, and reads the copy on another thread.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Full`]; [`SessionError::Failed`] if the copy fails, which is the state of the snapshot, too.
+    /// [`SessionError::Full`]. [`SessionError::Failed`] if the copy fails; the snapshot then also gets the state of a
+    /// failure.
     pub fn import(&self, title: &str, from: &mut dyn Read) -> Result<SnapshotId, SessionError> {
         let progress = AnalysisProgress::new();
         let id = self.snapshots_().add(title, SnapshotState::Importing, SnapshotFile::None, &progress)?;
@@ -208,7 +209,7 @@ impl Session {
         }
     }
 
-    /// Adds a graph of this process as a snapshot that is read and has no file.
+    /// Adds a graph of this process as a snapshot. The snapshot has the state `Read` and no file.
     ///
     /// # Errors
     ///
@@ -227,7 +228,7 @@ impl Session {
         self.snapshots_().fill(id, graph);
     }
 
-    /// Does `work` for a snapshot. A panic of the work fails the snapshot.
+    /// Runs `work` for a snapshot on another thread. If it panics, the snapshot fails.
     fn on_a_thread(&self, id: SnapshotId, work: impl FnOnce() + Send + 'static) {
         let session = self.clone();
         let watched = move || {
@@ -240,14 +241,15 @@ impl Session {
         }
     }
 
-    /// A file of this session that only this user can read.
+    /// Creates a file of this session that only this user can read.
     fn temporary(&self) -> io::Result<TempPath> {
         let named =
             |folder: &Path| Builder::new().prefix("about-memory-").suffix(".fxsnapshot").tempfile_in(folder);
         self.engine.files.with(named).map(NamedTempFile::into_temp_path)
     }
 
-    /// A folder of this session for files that a front end gets. It goes when the guard is dropped, or with the session.
+    /// Creates a folder of this session for files that a front end receives. The folder is removed when the guard is
+    /// dropped, or with the session.
     #[cfg(feature = "serve")]
     pub(crate) fn folder(&self) -> io::Result<TempDir> {
         self.engine.files.with(|folder| temporary::private_folder("", folder))
@@ -262,7 +264,7 @@ impl Session {
     fn read_graph(&self, id: SnapshotId, progress: &AnalysisProgress) {
         let Ok(path) = self.snapshots_().path(id) else { return };
         let job = self.engine.jobs.next();
-        // An accepted snapshot is read, whatever the number of queries.
+        // An accepted snapshot is read even if many queries run.
         self.engine.jobs.add(job, "read", progress, usize::MAX);
         let running = JobEnd(&self.engine.jobs, job);
         let read = read_watched(&path, &self.read, progress);
@@ -287,12 +289,12 @@ impl Session {
         }
     }
 
-    /// All snapshots, in the order of their numbers.
+    /// Returns all snapshots, in the order of their numbers.
     pub fn snapshots(&self) -> Vec<SnapshotInfo> {
         self.snapshots_().list()
     }
 
-    /// Removes a snapshot in any state with all that was computed of it. Returns whether the session had it.
+    /// Removes a snapshot in any state, with all its results. Returns whether the session had the snapshot.
     pub fn remove(&self, id: SnapshotId) -> bool {
         let had = self.snapshots_().remove(id);
         self.engine.cache.forget(|key| key.is_about(id));
@@ -300,7 +302,7 @@ impl Session {
         had
     }
 
-    /// The graph of a snapshot.
+    /// Returns the graph of a snapshot.
     ///
     /// # Errors
     ///
@@ -309,11 +311,11 @@ impl Session {
         self.snapshots_().graph(id)
     }
 
-    /// The file of a snapshot.
+    /// Returns the file of a snapshot.
     ///
     /// # Errors
     ///
-    /// [`SessionError::NoSnapshot`], or [`SessionError::NotRead`] if it has none.
+    /// [`SessionError::NoSnapshot`], or [`SessionError::NotRead`] if the snapshot has no file.
     pub fn file(&self, id: SnapshotId) -> Result<PathBuf, SessionError> {
         self.snapshots_().path(id)
     }
@@ -322,8 +324,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`SessionError::TooMuch`], [`SessionError::NoSnapshot`], [`SessionError::NotRead`] or [`SessionError::Busy`]; all
-    /// other errors come with the answer.
+    /// [`SessionError::TooMuch`], [`SessionError::NoSnapshot`], [`SessionError::NotRead`] or [`SessionError::Busy`].
+    /// All other errors are returned with the answer.
     pub fn ask(&self, query: Query) -> Result<PendingAnswer, SessionError> {
         if let Some((what, most)) = query.excess() {
             return Err(SessionError::TooMuch(what, most));
@@ -335,8 +337,8 @@ impl Session {
         let is_of_nodes = query.is_of_nodes();
         let pending = self.engine.ask(TaskKey::Query(query))?;
         if is_of_nodes {
-            // The front end asks for the paths to one of the nodes next. A walk that does not fit into the cache beside the
-            // answer would push it out, and the answer to the next window the walk.
+            // The front end will probably ask for the paths to one of the nodes next, so the walk is prepared. It is
+            // not prepared if the answer and the walk do not both fit into the cache: they would push each other out.
             for snapshot in snapshots {
                 let nodes = self.graph(snapshot)?.node_count();
                 let answer = match &pending.state {
@@ -351,28 +353,28 @@ impl Session {
         Ok(pending)
     }
 
-    /// The computations that run.
+    /// Returns the running computations.
     pub fn jobs(&self) -> Vec<SessionJob> {
         self.engine.jobs.list()
     }
 
-    /// Cancels a computation. Returns whether it ran.
+    /// Cancels a computation. Returns whether the computation was running.
     pub fn cancel(&self, job: JobId) -> bool {
         self.engine.jobs.cancel(job)
     }
 
-    /// The events.
+    /// Returns the log of events.
     pub fn events(&self) -> &EventLog {
         &self.engine.events
     }
 
-    /// A list that the front end keeps beside the session has changed.
+    /// Adds an event for a changed list that the front end keeps beside the session.
     #[cfg(feature = "serve")]
     pub(crate) fn list_changed(&self, list: &'static str) {
         self.engine.events.add(EventSubject::List, list, "changed", "");
     }
 
-    /// Bytes of memory that the results in the cache take, about.
+    /// Returns about how many bytes of memory the cached results take.
     pub fn memory(&self) -> usize {
         self.engine.cache.bytes()
     }
@@ -383,15 +385,15 @@ impl Session {
         self.engine.events.close();
     }
 
-    /// Closes the session and removes all files that it wrote, also those that are not complete. A program that ends calls
-    /// this, since other threads may hold clones of the session at that time.
+    /// Closes the session and removes all files that it wrote, including incomplete files. A program must call this at
+    /// its end, because other threads may hold clones of the session at that time.
     pub fn end(&self) {
         self.close();
         self.engine.files.end();
     }
 }
 
-/// A snapshot that a front end sends, until the snapshot is removed.
+/// A reader of a snapshot that a front end sends. Reading fails after the snapshot is removed.
 struct CancellableReader<'a> {
     from: &'a mut dyn Read,
     progress: &'a AnalysisProgress,
@@ -406,7 +408,7 @@ impl Read for CancellableReader<'_> {
     }
 }
 
-/// Ends a job when it is dropped, also by a panic.
+/// Ends a job when it is dropped, even after a panic.
 struct JobEnd<'a>(&'a RunningJobs, JobId);
 
 impl Drop for JobEnd<'_> {

@@ -17,7 +17,7 @@ pub(super) struct SuspectForest<'a> {
     pub(super) groups: &'a [SuspectGroup],
 }
 
-/// A row: a group of several nodes, by its place, or a node.
+/// A row: a group of several nodes (by its index), or a node.
 #[derive(Clone, Copy)]
 pub(super) enum SuspectRow {
     Group(usize),

@@ -20,7 +20,7 @@ shows less memory than it should.\n";
 const NO_USABLE_SIZE: &str = "WARNING: the moz_malloc_usable_size() function does not work for this \
 platform and/or configuration. This means that much of the heap-allocated memory is not measured by \
 individual memory reporters and so will fall under 'heap-unclassified'.\n";
-/// Replaces the others for a program with memory-reporter, where the reason is another.
+/// Replaces the other warnings for a program with memory-reporter, where the reason is different.
 const NOT_DECLARED: &str = "WARNING: the program declares no allocator. This means that amounts are the bytes that \
 the program requested, that 'heap-unclassified' is not shown and that the 'explicit' tree shows less memory than \
 it should.\n";
@@ -31,7 +31,7 @@ are highlighted.\n";
 pub(super) struct ProcessText<'p, 'a> {
     pub(super) process: &'p ProcessTrees<'a>,
     pub(super) view: &'p TextOptions,
-    /// Whether a process whose rows are missing deserves a warning.
+    /// Whether a process with missing rows needs a warning.
     pub(super) is_whole: bool,
     pub(super) usable_size_known: bool,
     /// Whether a warning reports that the program declares no allocator.
@@ -146,8 +146,8 @@ impl<'p, 'a> ProcessText<'p, 'a> {
         let root = &tree.shown[0];
         let mut text = String::new();
         let mut value = String::new();
-        // `before` is the text before the children of the innermost open node. For each open node, `open` has the
-        // length of that text, the remaining children, and the width of the value.
+        // `before` is the text before the children of the innermost open node. For each open node, `open` contains the
+        // length of that text, the number of remaining children, and the width of the value.
         let mut before = String::new();
         let mut open = vec![OpenTree { before: 0, children: 0..1, width: 0, root: true }];
         while let Some(level) = open.last_mut() {
@@ -227,7 +227,7 @@ fn push_notes(to: &mut String, invalid: bool, merged: u32, mark: Option<Mark>) {
     }
 }
 
-/// Appends the paths of all invalid entries of a tree, open or not, in the order of the text.
+/// Appends the paths of all invalid entries of a tree, open or closed, in the order of the text.
 fn push_invalid(to: &mut String, tree: &TreeLayout<'_, '_>) {
     let mut path = String::new();
     let mut open = vec![(0, 0..1)];

@@ -66,7 +66,7 @@ mod shadowed {
     }
 }
 
-/// A panic of an assertion names the line of the test, whatever is wrong.
+/// A failed assertion reports the line of the test, for every kind of failure.
 #[test]
 fn every_failure_is_at_the_line_of_the_caller() {
     let before = std::panic::take_hook();

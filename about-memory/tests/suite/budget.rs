@@ -1,4 +1,4 @@
-//! Budget files: limits, errors, and how `--write` updates them.
+//! Budget files: limits, errors, and updates with `--write`.
 
 use about_memory::{Budget, BudgetOptions};
 use memory_reporter::{Kind, Report, ReportSet, Units};

@@ -68,7 +68,7 @@ fn rules_that_a_report_carries_are_used() {
 fn a_bad_rule_is_named() {
     assert_eq!(NormalizeRule::parse("a").unwrap_err().to_string(), "not REGEX=>REPLACEMENT: a");
     assert_eq!(NormalizeRule::parse("(=>b").unwrap_err().to_string(), "not a regular expression: (");
-    // The parser refuses a pattern that would need much memory.
+    // The parser rejects a pattern that would need much memory.
     assert!(NormalizeRule::parse("((a{100}){100}){100}=>").is_err());
 }
 
@@ -216,7 +216,7 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Each amount is the second sum minus the first, whatever the order and the number of reports.
+    /// Each amount is the second sum minus the first, for any order and number of reports.
     #[test]
     fn differences_are_of_sums(first in reports(), second in reports()) {
         let made = |reports: &[(String, String, i64)]| {
@@ -235,7 +235,7 @@ proptest! {
         }
         prop_assert!(forest.warnings().is_empty());
         super::shown(&difference);
-        // The changes back and forth cancel.
+        // Opposite changes cancel each other.
         prop_assert!(diff(&made(&first), &made(&first)).is_empty());
     }
 }

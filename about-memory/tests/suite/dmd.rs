@@ -1,6 +1,6 @@
-//! `about-memory dmd` and `about-memory block` against Firefox's `dmd.py` and `block_analyzer.py`.
+//! Compares `about-memory dmd` and `about-memory block` with Firefox's `dmd.py` and `block_analyzer.py`.
 //!
-//! Texts (`.expected.txt`) and rewritten files are Firefox's; messages about bad input (`.fails.txt`) are ours.
+//! Texts (`.expected.txt`) and rewritten files come from Firefox. Messages about bad input (`.fails.txt`) are our own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn is_file(argument: &str) -> bool {
     argument.ends_with(".json") || argument.ends_with(".json.gz")
 }
 
-/// The start of the names of a run's golden files.
+/// Returns the start of the names of a run's golden files.
 fn stem(tool: &str, arguments: &[&str]) -> String {
     let files: Vec<&str> = arguments
         .iter()
@@ -38,7 +38,7 @@ fn stem(tool: &str, arguments: &[&str]) -> String {
     format!("{}.{tag}", files.join("__"))
 }
 
-/// The text after the line that repeats the arguments.
+/// Returns the text after the line that repeats the arguments.
 fn without_echo(text: &str) -> String {
     text.split_inclusive('\n').enumerate().filter(|(line, _)| *line != 1).map(|(_, line)| line).collect()
 }
@@ -106,7 +106,7 @@ fn golden(name: &str, text: &str) {
         fs::write(&path, text).unwrap();
     }
     let there = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
-    assert_eq!(there, text, "{name} is stale; UPDATE_GOLDEN=1 rewrites it");
+    assert_eq!(there, text, "{name} is out of date; UPDATE_GOLDEN=1 rewrites it");
 }
 
 #[test]

@@ -25,14 +25,14 @@ fn about_memory(arguments: &[&str], folder: &Path) -> Output {
     Command::new(env!("CARGO_BIN_EXE_about-memory")).args(arguments).current_dir(folder).output().unwrap()
 }
 
-/// Runs the program, which must succeed, and returns its standard output.
+/// Runs the program, which must succeed. Returns its standard output.
 fn run(arguments: &[&str], folder: &Path) -> Vec<u8> {
     let output = about_memory(arguments, folder);
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     output.stdout
 }
 
-/// The error of the program, one line.
+/// Returns the one-line error of the program.
 fn error(arguments: &[&str], folder: &Path, status: i32) -> String {
     let output = about_memory(arguments, folder);
     assert_eq!(output.status.code(), Some(status), "{arguments:?}");
@@ -49,7 +49,7 @@ fn profile(file: impl AsRef<Path>) -> StackProfile {
     read(&*fs::read(file).unwrap(), &PprofReadOptions::new()).unwrap()
 }
 
-/// Usable bytes and blocks of each kind, as `about-memory dmd --json` gives them.
+/// Returns the usable bytes and the blocks of each kind, from `about-memory dmd --json`.
 fn sums(dump: &Path, folder: &Path) -> BTreeMap<String, (i128, i128)> {
     let json = run(&["dmd", "--json", "--no-fix-stacks", path(dump)], folder);
     let json: Json = serde_json::from_slice(&json).unwrap();
@@ -134,7 +134,7 @@ fn every_format_has_the_sum_of_the_dump() {
     }
 }
 
-/// The client's own sums. It comes with Debian's heaptrack, which `./test` installs.
+/// Compares with the sums that heaptrack itself prints. `./test` installs Debian's package heaptrack.
 #[cfg(target_os = "linux")]
 #[test]
 fn heaptrack_agrees() {
@@ -156,7 +156,7 @@ fn heaptrack_agrees() {
         let line = |start: &str| text.lines().find_map(|line| line.strip_prefix(start)).unwrap().to_owned();
         let calls = line("calls to allocation functions: ");
         assert_eq!(calls.split(' ').next(), Some(&*blocks.to_string()), "{name}");
-        // The client prints three digits.
+        // heaptrack prints three digits.
         assert_eq!(line("total memory leaked: "), line("peak heap memory consumption: "));
         let leaked = line("total memory leaked: ");
         let unit = leaked.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
@@ -238,7 +238,7 @@ fn profiles_become_other_formats_and_differences() {
     assert_eq!(same.lines().count(), 2, "{same}");
 
     let message = error(&["diff", "first.pb.gz", path(&second)], folder.path(), 2);
-    assert!(message.contains("compare two of a kind"), "{message}");
+    assert!(message.contains("compare two files of the same kind"), "{message}");
     let bytes = fs::read(folder.path().join("first.pb.gz")).unwrap();
     fs::write(folder.path().join("cut.pb.gz"), &bytes[..bytes.len() / 2]).unwrap();
     let message = error(&["diff", "first.pb.gz", "cut.pb.gz"], folder.path(), 1);
@@ -318,7 +318,7 @@ fn the_name_of_the_output_tells_the_format() {
     );
     let message = error(&["export", path(&dump)], folder.path(), 2);
     assert!(message.starts_with("--format or --output is required"), "{message}");
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 9, "a file is left over");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 9, "an incomplete file is left");
 }
 
 #[test]
@@ -400,7 +400,7 @@ fn a_recording_has_what_was_allocated_and_what_lives() {
         };
         let threads = i128::from(of_thread("worker-1") + of_thread("worker-2"));
         assert_eq!(threads, expected[0], "{when:?}");
-        // What lives has the same sum in the formats that have nothing else.
+        // The live blocks have the same sum in formats that contain only live blocks.
         let folded = run(&[&["export", "r.dmdrec", "--format", "folded"], when].concat(), folder.path());
         let folded = String::from_utf8(folded).unwrap();
         let amount = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<i128>().unwrap();
@@ -408,7 +408,7 @@ fn a_recording_has_what_was_allocated_and_what_lives() {
     }
 }
 
-/// A program may allocate nothing.
+/// A recording without allocations.
 #[test]
 fn an_empty_recording_is_a_file_in_every_format() {
     let folder = tempfile::tempdir().unwrap();
@@ -445,7 +445,7 @@ fn dhat_has_the_lives_of_a_recordings_blocks() {
     assert_eq!(
         of(&whole),
         [
-            // 100 bytes live for 60 microseconds and 50 for 10.
+            // 100 bytes live for 60 microseconds, and 50 bytes for 10.
             json!({ "tb": 157, "tbk": 3, "tl": 70, "mb": 150, "mbk": 2, "gb": 150, "gbk": 2, "eb": 107, "ebk": 2 }),
             json!({ "tb": 3000, "tbk": 2, "tl": 40, "mb": 2000, "mbk": 1, "gb": 2000, "gbk": 1, "eb": 0, "ebk": 0 }),
         ]
@@ -468,7 +468,7 @@ fn heaptrack_and_the_firefox_profiler_have_a_recordings_events() {
     };
     assert_eq!(events(&export("heaptrack")), (5, 3));
     let profile: Json = serde_json::from_str(&export("firefox-profiler")).unwrap();
-    // Until the peak, which the profile shows. Changes at one time are one.
+    // The profile shows the time until the peak. Changes at the same time are merged.
     let changes = &profile["counters"][0]["samples"]["count"];
     assert_eq!(*changes, json!([100, 1000, 1000, 50]));
 }
@@ -502,7 +502,7 @@ fn a_snapshot_has_its_nodes_by_stack() {
     assert!(failure.contains("a heap snapshot has one time"), "{failure}");
 }
 
-/// Errors are fine, panics are not.
+/// Damaged recordings may cause errors, but no panics.
 #[test]
 fn damaged_recordings_are_exported_or_refused() {
     let mut script = Script::new();
@@ -552,13 +552,13 @@ fn damaged_recordings_are_exported_or_refused() {
     assert!(written > 1000, "{written}");
 }
 
-/// A format that has only what lives is written from the blocks of that time: the symbols of other stacks are not looked
-/// up.
+/// A format that contains only live blocks is written from the live blocks of that time. Symbols of other stacks are
+/// not looked up.
 #[test]
 fn formats_without_a_history_read_the_stacks_of_what_lives() {
     let folder = tempfile::tempdir().unwrap();
     let mut script = Script::small();
-    // A stack whose only block ends at once, in a library whose file is missing.
+    // A stack whose only block is freed at once. It is in a library whose file is missing.
     let start = 0x6600_0000_0000;
     let path = b"/gone/libgone.so".to_vec();
     let (build_id, unloaded_since) = ("00ee".to_owned(), None);
@@ -594,6 +594,6 @@ fn a_block_that_could_not_move_is_allocated_once() {
     let dhat = run(&["export", "r.dmdrec", "--format", "dhat"], folder.path());
     let dhat: Json = serde_json::from_slice(&dhat).unwrap();
     let point = &dhat["pps"][0];
-    // It lives from 10 to 50 microseconds.
+    // The block lives from 10 to 50 microseconds.
     assert_eq!([&point["tb"], &point["tbk"], &point["tl"]], [101, 2, 40]);
 }

@@ -1,4 +1,4 @@
-//! Pages of recordings and of what changed between two heaps. `ui/test/heap.test.mjs` opens the recordings of
+//! Pages of recordings, and of the changes between two heaps. `ui/test/heap.test.mjs` opens the recordings of
 //! `golden/heap` in a browser.
 
 use std::fs;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::html::{about_memory, header};
 use crate::recordings::script::Script;
 
-/// A server of one second that starts, answers requests, fills a cache and has one large task.
+/// A server that runs for one second: it starts, answers requests, fills a cache, and runs one large task.
 fn server(start: u64, cached: u64, task: u64) -> Script {
     let mut script = Script::new();
     let starting = script.stack(&[0x100, 0x110]);
@@ -34,14 +34,14 @@ fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/heap").join(name)
 }
 
-/// The path of a recording that the tests in the browser read, too.
+/// Returns the path of a recording. The tests in the browser read this file, too.
 fn recording(name: &str, script: &Script) -> String {
     let path = golden(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some_and(|value| value == "1") {
         fs::write(&path, script.bytes()).unwrap();
     }
     let is_same = fs::read(&path).is_ok_and(|there| there == script.bytes());
-    assert!(is_same, "{name} is stale; UPDATE_GOLDEN=1 rewrites it");
+    assert!(is_same, "{name} is out of date; UPDATE_GOLDEN=1 rewrites it");
     path.to_str().unwrap().to_owned()
 }
 
@@ -63,11 +63,11 @@ fn page(arguments: &[&str]) -> String {
 fn a_recording_is_a_page_with_its_time_line() {
     let page = page(&[&before()]);
     assert!(page.contains("before.dmdrec)</title>"));
-    // The page without its data has a limit.
+    // The page without its data has a limited size.
     assert!(page.len() < 100_000, "{} bytes", page.len());
     let heap = &header(&page)["heap"];
     let time = &heap["timeline"];
-    // 200 slices, and the peak at the end of one.
+    // There are 200 slices. The peak is at the end of one of them.
     assert_eq!((time["bounds"].as_u64(), time["peak"].as_u64()), (Some(201), Some(120)));
     assert_eq!((&time["starts_at_peak"], &time["is_complete"]), (&Value::Bool(true), &Value::Bool(true)));
     assert_eq!((heap["rows"].as_u64(), heap["merged"].as_u64()), (Some(4), Some(0)));
@@ -86,7 +86,7 @@ fn a_chosen_time_is_a_flame_graph() {
 #[test]
 fn two_recordings_are_a_page_of_what_changed() {
     let page = page(&[&before(), &after()]);
-    assert!(page.contains("before.dmdrec and "), "the title has both names");
+    assert!(page.contains("before.dmdrec and "), "the title contains both names");
     let heap = &header(&page)["heap"];
     assert!(heap["change"]["before"].as_str().unwrap().ends_with("before.dmdrec"));
     assert!(heap["change"]["after"].as_str().unwrap().ends_with("after.dmdrec"));

@@ -1,5 +1,5 @@
-//! Recordings beside heaptrack, which counts the same run of the same program. It comes with Debian's heaptrack, which
-//! `./test` installs.
+//! Compares recordings with heaptrack, which counts the same run of the same program. `./test` installs Debian's
+//! package heaptrack.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ const PRELOADED: [&str; 2] = [
     "/usr/lib/x86_64-linux-gnu/heaptrack/libheaptrack_preload.so",
 ];
 
-/// Loses blocks of two functions, and has 16 MB in between.
+/// Leaks blocks of two functions, and allocates 16 MB between them.
 const LEAKY: &str = r#"
 #include <stdlib.h>
 #include <string.h>
@@ -35,28 +35,29 @@ int main(void) {
 }
 "#;
 
-/// Bytes and blocks of one stack that were not freed, and the functions in which the stack is, as far as both know them.
+/// The bytes and the number of leaked blocks of one stack, and the known functions on the stack.
 type Leak = (u64, u64, Vec<&'static str>);
 
-/// Names that tell the stacks of [`LEAKY`] apart.
+/// Names that distinguish the stacks of [`LEAKY`].
 const FUNCTIONS: [&str; 2] = ["lose_small", "lose_large"];
 
 #[derive(Debug)]
 struct Counted {
-    /// Allocations and reallocations.
+    /// The number of allocations and reallocations.
     calls: u64,
     peak: u64,
     leaks: Vec<Leak>,
 }
 
-/// What heaptrack counts, and its file for other programs; `None` without heaptrack.
+/// Runs the program under heaptrack. Returns heaptrack's counts and its file for other programs; `None` without
+/// heaptrack.
 fn by_heaptrack(folder: &Path, program: &[&str]) -> Option<(Counted, PathBuf)> {
     let Some(library) = PRELOADED.into_iter().find(|path| Path::new(path).exists()) else {
         assert!(std::env::var_os("PROGRAMS_ARE_BUILT").is_none(), "./test installs heaptrack");
         return None;
     };
     let raw = folder.join("raw.heaptrack");
-    // heaptrack writes over an older file, and leaves the rest of a longer one.
+    // heaptrack overwrites an older file without shortening it.
     let _ = fs::remove_file(&raw);
     let mut command = Command::new(program[0]);
     command.args(&program[1..]).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null());
@@ -83,7 +84,7 @@ fn read(text: &str) -> Counted {
         let mut next = || words.next().unwrap_or_default();
         match kind {
             "s" => strings.push(rest.split_once(' ').map_or("", |(_, text)| text)),
-            // The address, the module, and for each inlined call the function, the file and the line.
+            // The address, the module, and for each inlined call: the function, the file and the line.
             "i" => functions.push(numbers().skip(2).step_by(3).collect()),
             "t" => traces.push((next(), next())),
             "a" => kinds.push((next(), next())),
@@ -119,7 +120,7 @@ fn read(text: &str) -> Counted {
     counted
 }
 
-/// What a recording has.
+/// Runs the program with `--record`. Returns the counts of the recording.
 fn by_recording(folder: &Path, program: &[&str]) -> Counted {
     let output = run(folder, &[&["--record", "r.dmdrec"], program].concat());
     assert!(output.status.success(), "{output:?}");
@@ -141,7 +142,7 @@ fn by_recording(folder: &Path, program: &[&str]) -> Counted {
         let is_in = |name: &&str| frames.iter().any(|frame| frame.starts_with(name));
         (number(&leak["bytes"]), number(&leak["blocks"]), FUNCTIONS.into_iter().filter(is_in).collect())
     };
-    // heaptrack counts the buffers of standard output, too, and lets libraries free their own blocks at the end.
+    // heaptrack also counts the buffers of standard output, and lets libraries free their own blocks at the end.
     let is_counted = |apart: &&Value| apart["what"] == "buffers of standard input and output";
     let buffers = leaks["apart"].as_array().unwrap().iter().filter(is_counted);
     let all = leaks["leaks"].as_array().unwrap().iter().chain(buffers);
@@ -156,7 +157,8 @@ fn by_recording(folder: &Path, program: &[&str]) -> Counted {
     counted
 }
 
-/// The whole history of the recording, as heaptrack's file has it. heaptrack's own program prints the same.
+/// Returns the whole history of the recording, from an export in heaptrack's format. heaptrack's own program prints the
+/// same counts.
 fn exported(folder: &Path) -> Counted {
     let mut export = Command::new(env!("CARGO_BIN_EXE_about-memory"));
     export.args(["export", "--requested", "r.dmdrec", "-o", "r.heaptrack"]).current_dir(folder);
@@ -169,8 +171,8 @@ fn exported(folder: &Path) -> Counted {
     counted
 }
 
-/// Allocations exactly, the peak within one part in a hundred, and what each stack lost. `own` is the number of
-/// allocations that heaptrack brings to the program.
+/// Asserts that the number of allocations is equal, that the peaks differ by at most 1 %, and that each stack leaked
+/// the same. `own` is the number of allocations that heaptrack adds to the program.
 fn assert_agreement(recorded: &Counted, heaptrack: &Counted, own: u64) {
     assert_eq!(recorded.calls + own, heaptrack.calls, "{recorded:?} {heaptrack:?}");
     assert!(recorded.peak.abs_diff(heaptrack.peak) * 100 <= heaptrack.peak, "{recorded:?} {heaptrack:?}");
@@ -184,9 +186,9 @@ fn recordings_agree_with_heaptrack() {
     let Some((heaptrack, file)) = by_heaptrack(folder.path(), &["./leaky"]) else { return };
     let recorded = by_recording(folder.path(), &["./leaky"]);
     assert_eq!(recorded.leaks.len(), 2);
-    // heaptrack needs C++'s library, which allocates its reserve for exceptions.
+    // heaptrack loads C++'s library, which allocates a reserve for exceptions.
     assert_agreement(&recorded, &heaptrack, 1);
-    // A real program that has C++'s library itself.
+    // A real program that loads C++'s library itself.
     let kept = folder.path().join("input.heaptrack");
     fs::rename(file, &kept).unwrap();
     let program = ["heaptrack_print", "-f", kept.to_str().unwrap()];

@@ -1,4 +1,4 @@
-//! Hostile files: damaged, deep, or odd. Nothing panics, and the text shows all reports.
+//! Hostile files: damaged, deep, or unusual. The program never panics, and the text shows all reports.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -118,7 +118,7 @@ fn odd_paths_are_shown() {
     }
 }
 
-/// The time of a diff and of a series is linear in the number of processes and paths.
+/// The time of a diff and of a series grows linearly with the number of processes and paths.
 #[test]
 fn many_processes_and_deep_paths_are_compared() {
     let mut reports = String::new();
@@ -184,7 +184,8 @@ fn rules_in_a_file_that_double_a_name_are_passed_over() {
     assert!(rows[0].path.len() < 400, "{}", rows[0].path.len());
 }
 
-/// The page has the same characters as the other views. Each list is written by hand: one in Rust, one in TypeScript.
+/// The page escapes the same characters as the other views. The two lists, in Rust and in TypeScript, are maintained
+/// separately.
 #[test]
 fn the_page_escapes_the_same_characters() {
     let source = include_str!("../../ui/src/text/escape.ts");
@@ -209,7 +210,7 @@ fn the_page_escapes_the_same_characters() {
     }
 }
 
-/// Names that would look like others in a terminal, in files of each kind: no command prints them.
+/// Names that would look equal to other names in a terminal, in files of each kind. No command prints them unescaped.
 #[test]
 fn no_command_prints_what_deceives() {
     use heap_graph::snapshot::SnapshotWriteOptions;
@@ -316,5 +317,5 @@ fn no_command_prints_what_deceives() {
             printed += text.matches("\\u{").count();
         }
     }
-    assert!(printed > 100, "the names are there: {printed}");
+    assert!(printed > 100, "too few names were printed: {printed}");
 }

@@ -1,4 +1,4 @@
-//! The page as a file: its contents, and how the program writes it. `ui/test` tests it in a browser.
+//! The page as a file: its contents, and the program that writes it. `ui/test` tests the page in a browser.
 
 use std::fs;
 use std::io::Read as _;
@@ -34,13 +34,13 @@ fn set(names: &[&str]) -> ReportSet {
     set
 }
 
-/// The text of the element with the data.
+/// Returns the text of the element with the data.
 fn data(page: &str) -> &str {
     let (_, rest) = page.split_once(r#"<script type="application/octet-stream" id="data">"#).unwrap();
     rest.split_once("</script>").unwrap().0
 }
 
-/// The decompressed data.
+/// Returns the decompressed data.
 fn payload(page: &str) -> Vec<u8> {
     use base64::Engine as _;
     let packed = base64::engine::general_purpose::STANDARD.decode(data(page)).unwrap();
@@ -68,7 +68,7 @@ fn names_are_in_the_data_only() {
     assert!(page.contains(title));
     let frame = page.replace(data(&page), "").replace(title, "<title>about:memory</title>");
     assert_eq!(frame, plain.replace(data(&plain), ""));
-    assert_eq!(page.matches("<script").count(), 2, "the data, and the page's own");
+    assert_eq!(page.matches("<script").count(), 2, "the data, and the page's own script");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn the_program_writes_a_page() {
     let piped = String::from_utf8(output.stdout).unwrap();
     assert!(piped.contains("<title>about:memory (units)</title>"));
     assert_eq!(data(&piped), data(&written));
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing but the page");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "only the page is in the folder");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_dump_gives_a_page_with_a_flame_graph_alone_or_beside_a_report() {
     }
 }
 
-/// The page shows them above its views.
+/// The page shows the warnings above its views.
 #[test]
 fn a_page_of_a_dump_warns_of_pointers_without_a_block() {
     let folder = tempfile::tempdir().unwrap();
@@ -196,7 +196,7 @@ fn a_saved_report_with_dark_matter_has_its_functions() {
     assert!(text.status.success(), "{text:?}");
     let expected = fs::read_to_string(golden("ours/dark-matter.expected.txt")).unwrap();
     assert_eq!(String::from_utf8(text.stdout).unwrap(), expected);
-    // The page computes nothing in addition to the saved reports.
+    // The page adds no computed amounts to the saved reports.
     assert_eq!(expected.matches("heap-unclassified\n").count(), 1, "{expected}");
 
     let output = about_memory(&["html", report.to_str().unwrap(), "-o", "-"]);
@@ -209,7 +209,7 @@ fn a_saved_report_with_dark_matter_has_its_functions() {
     {
         assert!(has(name), "{name}");
     }
-    // 15 nodes of `explicit`, none of them computed, and 3 of `twice-reported`.
+    // 15 nodes of `explicit`, none of them computed, and 3 nodes of `twice-reported`.
     assert_eq!(header(&page)["nodes"], 18);
 }
 
@@ -249,7 +249,7 @@ fn a_dump_or_a_report_may_be_standard_input() {
     for (bad, said) in [
         (r#"{"version": 5, "invocation": {"mode": "odd"}}"#.to_owned(), "mode"),
         ("{}".to_owned(), "version"),
-        // The file names its format too late.
+        // The format is named so far from the start that it is not found.
         (format!("{{\"x\": \"{}\", \"version\": 5}}", "a".repeat(5_000_000)), "version 5 is not supported"),
     ] {
         let output = piped(bad.as_bytes());
@@ -289,7 +289,7 @@ fn what_cannot_be_read_or_written_is_one_line() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// A page of what only this user may read is private, too, whatever the umask is.
+/// A page of a private file is private under any umask.
 #[cfg(unix)]
 #[test]
 fn the_page_of_a_private_file_is_private() {

@@ -1,4 +1,4 @@
-//! Each command with each kind of file: it reads the file, or names the kind and the command to type.
+//! Runs each command with each kind of file. The command reads the file, or names the kind and the command to type.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
-/// Messages that explain more than the kind of the file.
+/// Messages that explain more than the file's kind.
 const EXPLANATIONS: [&str; 7] = [
     "has no ",
     "does not have ",
@@ -23,7 +23,7 @@ const EXPLANATIONS: [&str; 7] = [
     "no node has the id 1",
 ];
 
-/// A file of each kind, with the name of the kind and a command to type.
+/// Returns a file of each kind, with the name of the kind and a command to type.
 fn files(folder: &Path) -> Vec<(&'static str, &'static str, PathBuf)> {
     let written = |name: &str, contents: &[u8]| {
         let path = folder.join(name);
@@ -58,7 +58,7 @@ fn files(folder: &Path) -> Vec<(&'static str, &'static str, PathBuf)> {
     ]
 }
 
-/// The arguments of each command that reads a file, for a file.
+/// Returns the arguments of each command that reads a file.
 fn commands(file: &str, folder: &Path) -> Vec<Vec<String>> {
     let page = folder.join("page");
     let budget = folder.join("budget.toml");
@@ -124,7 +124,7 @@ fn a_command_reads_a_file_or_names_what_it_is() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The first screen of each kind, and the commands that it names.
+/// `show` has a first screen for each kind, with the next commands.
 #[test]
 fn show_has_a_first_screen_for_each_kind() {
     let folder = tempfile::tempdir().unwrap();

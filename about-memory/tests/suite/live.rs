@@ -1,4 +1,4 @@
-//! Running processes: this test program, started again.
+//! Tests with running processes: this test program starts itself again.
 
 mod asking;
 mod commands;

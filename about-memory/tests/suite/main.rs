@@ -34,12 +34,12 @@ mod views;
 
 use memory_reporter::ReportSet;
 
-/// The text of a set with default options.
+/// Returns the text of a set with default options.
 fn shown(set: &ReportSet) -> String {
     about_memory::text(set).to_string()
 }
 
-/// The text of a file with these reports.
+/// Returns the text of a file with these reports.
 fn document(reports: &str) -> String {
     format!("{{\"version\": 1, \"hasMozMallocUsableSize\": true, \"reports\": [{reports}]}}")
 }

@@ -1,4 +1,4 @@
-//! Stacks with the names of merged functions, and stacks that contradict an owner in truth.
+//! Stacks with the names of merged functions, and stacks that really contradict an owner.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -30,7 +30,7 @@ fn a_merged_function_is_no_contradiction_and_needs_proof() {
         let rows = found["types"].as_array().unwrap();
         rows.iter().find(|row| row["type"] == name).map(|row| row["blocks"].as_u64().unwrap())
     };
-    // Whatever a stack says, the owner is right.
+    // The owner's type is right, whatever type the stack names.
     for (name, expected) in [
         ("merged::Metre", 30),
         ("merged::Foot", 40),
@@ -43,14 +43,14 @@ fn a_merged_function_is_no_contradiction_and_needs_proof() {
         assert_eq!(blocks(name), Some(expected), "{name}: {found:#}");
     }
     let pair = |stack: &str, owner: &str, pointers: u64| json!({"stack": stack, "owner": owner, "pointers": pointers});
-    // One function is left for both units, and its callers are of the unit that the owner names.
+    // One function remains for both units. Its callers belong to the unit that the owner names.
     let (metre, foot) = ("merged::Metre", "merged::Foot");
     let either = [json!([pair(metre, foot, 40)]), json!([pair(foot, metre, 30)])];
     assert!(either.contains(&found["merged"]), "{found:#}");
     assert_eq!(found["sameLayout"], found["merged"][0]["pointers"]);
-    // Another alignment, another form, and callers that name no type.
+    // Pairs with a different alignment or form, and callers that name no type.
     let mut disagreements = found["disagreements"].as_array().unwrap().clone();
-    // An allocator that a type and a calling function have in common proves nothing.
+    // An allocator that occurs in both a type and a calling function proves nothing.
     let of_vector = |one: &Value| one["owner"].as_str().unwrap().contains("Vec<u8");
     let at = disagreements.iter().position(of_vector).unwrap_or_else(|| panic!("{found:#}"));
     let of_vector = disagreements.remove(at);
@@ -74,12 +74,12 @@ fn a_merged_function_is_no_contradiction_and_needs_proof() {
     let line = format!("{count} more contradict their stacks because the compiler merged functions");
     assert!(text.contains(&line), "{text}");
 
-    // The page has a table of them: each pair, with its pointers and a way to the blocks.
+    // The page has a table of these pairs, with their pointers and a link to the blocks.
     let table = served(dump).into_iter().find(|table| table["name"] == "disagreement").unwrap();
     assert_eq!((&table["title"], &table["counts"]), (&json!("Disagreements"), &json!("pointers")));
     let row = |pair: &Value, why: &str| {
         let (stack, owner) = (pair["stack"].as_str().unwrap(), pair["owner"].as_str().unwrap());
-        let text = format!("{owner}, and the stack says {stack}{why}");
+        let text = format!("{owner}, and the stack names {stack}{why}");
         json!({"bytes": 0, "blocks": pair["pointers"], "text": text, "of_type": owner})
     };
     let mut expected: Vec<_> =
@@ -90,7 +90,7 @@ fn a_merged_function_is_no_contradiction_and_needs_proof() {
     assert_eq!(rows, expected);
 }
 
-/// The tables of a dump that a page shows.
+/// Returns the tables of a dump that a page shows.
 fn served(dump: &str) -> Vec<Value> {
     let mut program = Command::new(env!("CARGO_BIN_EXE_about-memory"))
         .args(["serve", dump, "--no-open", "--json"])

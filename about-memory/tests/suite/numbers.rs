@@ -1,4 +1,4 @@
-//! Compares the digits in the text of single lines with those of ICU.
+//! Compares the digits in single lines of the text with ICU's digits.
 
 use memory_reporter::{Kind, Report, ReportSet, Units};
 

@@ -76,7 +76,7 @@ fn conditions_fail_with_their_reasons() {
 fn no_condition_is_true() {
     let a = golden("diff.a.json");
     let output = about_memory(&["diff", &a, &a, "--fail-if", "explicit != 0"]);
-    assert_eq!(output.status.code(), Some(2), "there is no such comparison");
+    assert_eq!(output.status.code(), Some(2), "an unknown comparison is a usage error");
     let output = about_memory(&["diff", &a, &a, "--fail-if", "explicit > +0%", "--fail-if", "vsize < 1 GiB"]);
     assert_eq!(output.status.code(), Some(3));
     assert_eq!(stderr(&output), "about-memory: vsize < 1 GiB: 900.00 MiB to 900.00 MiB\n");
@@ -130,7 +130,7 @@ fn shows_many_files() {
         \u{20}41.01 MB   44.02 MB   41.01 MB             ▁█▁  explicit\n";
     assert!(text.ends_with(expected), "{text}");
     let output = about_memory(&[&arguments[..], &["--path", "x"]].concat());
-    assert_eq!(stderr(&output), "about-memory: x: no file reports this path\n");
+    assert_eq!(stderr(&output), "about-memory: x: no file has a report with this path\n");
     let output = about_memory(&[&arguments[..], &["--json", "--sort", "name", "--process", "web"]].concat());
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["rows"][0]["path"], "explicit");
@@ -320,12 +320,12 @@ fn every_command_s_help_has_examples() {
     }
 }
 
-/// A process that is killed leaves such a file.
+/// A killed process leaves such a file.
 #[test]
 fn an_incomplete_file_is_said_to_be_one() {
     let folder = tempfile::tempdir().unwrap();
     for (name, why) in [
-        ("incomplete-12.json", "; the process that wrote it ended before the file was whole"),
+        ("incomplete-12.json", "; the process that wrote it ended before the file was complete"),
         ("a.json", ""),
     ] {
         let path = folder.path().join(name);

@@ -1,4 +1,4 @@
-//! Properties of all sets of reports.
+//! Properties that hold for all sets of reports.
 
 use memory_reporter::tree::{Forest, TreeNode};
 use memory_reporter::{Kind, Report, ReportSet, Units, file};
@@ -34,7 +34,7 @@ fn set(reports: &[Owned]) -> ReportSet {
 }
 
 prop_compose! {
-    /// Few names, so that paths share prefixes; no report breaks a rule.
+    /// Few names, so that paths share prefixes. All reports follow the rules.
     fn report()(
         process in "p|q|.{1,3}",
         components in prop::collection::vec("a|b|ab|\\PC{0,2}|é|(x)|!|", 1..6),
@@ -48,7 +48,7 @@ prop_compose! {
     }
 }
 
-/// The sum of all reports at or below `path`, which an amount must equal.
+/// Returns the sum of all reports at or below `path`. An amount must equal this sum.
 fn naive(reports: &[Owned], process: &str, path: &str) -> i128 {
     let below = format!("{path}/");
     reports
@@ -88,7 +88,7 @@ proptest! {
                 let is_tree = reports.iter().any(|r| {
                     r.process == report.process && r.path.strip_prefix(path).is_some_and(|r| r.starts_with('/'))
                 });
-                // Only its name finds a line that shares its name with a tree.
+                // A line that shares its name with a tree is found only by name.
                 if !path.contains('/') && is_tree {
                     let line = process.line(path).map_or(0, |line| line.amount());
                     prop_assert_eq!(process.amount(path).unwrap() + line, naive(&reports, process.name(), path));

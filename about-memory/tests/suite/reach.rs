@@ -2,8 +2,8 @@
 
 use std::process::{Command, Output};
 
-/// A table (1000) points to two rows (2000 and 3000), which share a name (4000). The row 2000 also points into the
-/// middle of a text (5000). A ring (6000, 7000) points to a text (8000).
+/// A table (1000) points to two rows (2000 and 3000), and both rows point to a name (4000). The row 2000 also points
+/// into the middle of a text (5000). A ring (6000, 7000) points to a text (8000).
 const DUMP: &str = r##"{"version": 5, "invocation": {"dmdEnvVar": "--mode=scan", "mode": "scan"},
 "blockList": [
     {"addr": "1000", "contents": ["2000", "0", "3000"], "req": 24, "slop": 8, "alloc": "A"},
@@ -53,7 +53,7 @@ Kept alive by each of these alone, the nearest first {
 }
 "
     );
-    // Two rows share the name, so neither alone keeps it alive.
+    // Two rows share the name, so neither row alone keeps the name alive.
     let shared = text(&["4000", "--retained"]);
     assert!(shared.starts_with("Retains 4 bytes in 1 block, itself included {\n"), "{shared}");
     assert!(
@@ -112,7 +112,7 @@ fn allocates_for_a_dump() -> usize {
     std::hint::black_box(allocates_for_a_dump as fn() -> usize) as usize
 }
 
-/// A frame of this program, as in our dumps.
+/// Returns a frame of this program, as in our dumps.
 fn frame() -> String {
     let exe = std::env::current_exe().unwrap();
     let exe = exe.to_str().unwrap();

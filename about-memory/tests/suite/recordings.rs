@@ -12,7 +12,7 @@ pub(crate) mod script;
 
 use script::Script;
 
-/// A server with a block that stays, one that grows, and one for a while.
+/// A server with a block that stays, a block that grows, and a temporary block.
 fn server(kept: u64) -> Script {
     let mut script = Script::new();
     let (start, request) = (script.stack(&[0x100, 0x110]), script.stack(&[0x100, 0x120]));

@@ -15,13 +15,13 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// `libdmd.so`, built as users build it.
+/// Returns `libdmd.so`, built as users build it.
 pub(crate) fn libdmd() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
         let program = Path::new(env!("CARGO_BIN_EXE_about-memory"));
         let target = program.parent().unwrap().parent().unwrap().join("libdmd");
-        // `./test` has built it.
+        // `./test` has built the library.
         if std::env::var_os("PROGRAMS_ARE_BUILT").is_none() {
             let mut cargo = Command::new(env!("CARGO"));
             cargo.args(["build", "--quiet", "--profile", "dist", "-p", "dmd-preload", "--target-dir"]);
@@ -32,8 +32,8 @@ pub(crate) fn libdmd() -> &'static Path {
     })
 }
 
-/// A command in a folder, without a summary and without variables that change its behaviour. `timeout` ends it if it
-/// hangs.
+/// Returns a command that runs in a folder, without a summary and without variables that change its behaviour.
+/// `timeout` ends it if it hangs.
 fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("timeout");
     command.args(["--foreground", "-s", "KILL", "120", env!("CARGO_BIN_EXE_about-memory")]);
@@ -75,7 +75,7 @@ pub(crate) fn compile(folder: &Path, name: &str, source: &str, arguments: &[&str
     fs::remove_file(file).unwrap();
 }
 
-/// With a recording there is a dump only if somebody asks for it.
+/// With a recording, a dump is written only if it is requested.
 #[test]
 fn a_recording_is_beside_a_dump_or_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -95,7 +95,7 @@ fn a_recording_is_beside_a_dump_or_alone() {
     assert!(text.contains("cannot be used with"), "{text}");
 }
 
-/// The summary says what to do with the recording.
+/// The summary names the next commands for the recording.
 #[test]
 fn a_recording_has_next_steps() {
     let folder = tempfile::tempdir().unwrap();
@@ -121,7 +121,7 @@ int main(void) {
 }
 ";
 
-/// A running program writes a recording on request, and streams its log.
+/// A running program writes a recording on request, and sends its log.
 #[test]
 fn a_waiting_program_is_recorded_and_logged() {
     let folder = tempfile::tempdir().unwrap();
@@ -163,7 +163,7 @@ fn a_waiting_program_is_recorded_and_logged() {
     child.wait().unwrap();
 }
 
-/// Programs read what their children write to stderr, so DMD says what it does only when it is asked.
+/// Programs read their children's stderr, so DMD prints messages only with `--verbose`.
 #[test]
 fn verbose_lets_dmd_say_what_it_does() {
     let folder = tempfile::tempdir().unwrap();
@@ -189,7 +189,7 @@ fn a_program_runs_as_ever_and_its_dump_is_named() {
     }
 }
 
-/// When a program has ended, the user reads which of its functions hold the memory, and what to do next.
+/// After a program has ended, the user reads which of its functions hold the memory, and the next commands.
 #[test]
 fn a_summary_names_what_holds_the_memory() {
     let folder = tempfile::tempdir().unwrap();
@@ -211,18 +211,18 @@ fn a_summary_names_what_holds_the_memory() {
     assert!(text.contains("Next: about-memory dmd x.json.gz "), "{text}");
 }
 
-/// The standard error of a run with its summary.
+/// Returns the standard error of a run with its summary.
 fn summary(folder: &Path, program: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_about-memory"));
     command.args(["run", "--library", libdmd().to_str().unwrap(), "-o", "x.json.gz", "--", program]);
     stderr(&command.current_dir(folder).env_remove("DMD").env_remove("LD_PRELOAD").output().unwrap())
 }
 
-/// A small heap in a large process looks like a result, but DMD has not seen most of the memory.
+/// A small heap in a large process looks like a complete result, although DMD has not seen most of the memory.
 #[test]
 fn a_summary_compares_the_heap_with_the_resident_memory() {
     let folder = tempfile::tempdir().unwrap();
-    // The program stays for a while, so that its peak is seen although a dump of no block takes no time.
+    // The program waits for a while so that its peak is seen: a dump without blocks takes almost no time.
     let map = "#include <stdlib.h>\n#include <string.h>\n#include <sys/mman.h>\n#include <unistd.h>\n\
                void *kept;\n\
                int main(void) { size_t size = 64 << 20; kept = malloc(1 << 20);\n\
@@ -239,11 +239,11 @@ fn a_summary_compares_the_heap_with_the_resident_memory() {
     assert!((60..96).contains(&times.parse::<u32>().unwrap()), "{text}");
     assert_eq!(
         rest,
-        "most of the rest did not come from malloc (the program's own allocator, mapped files, stacks, DMD)."
+        "most of the other memory did not come from malloc (the program's own allocator, mapped files, stacks, DMD)."
     );
     assert!(lines[at + 1].starts_with("Peak: 1.00 MiB in 1 block, "), "{text}");
 
-    // Without a block there are no tables, but the line is there.
+    // Without a block there are no tables, but this line is still printed.
     compile(folder.path(), "only-maps", &map.replace("kept = malloc(1 << 20);", ""), &[]);
     let text = summary(folder.path(), "./only-maps");
     assert!(text.contains(" MiB resident, and no recorded heap: ") && !text.contains("by site"), "{text}");
@@ -281,7 +281,7 @@ fn a_dump_that_a_link_leads_to_is_named() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("kept")).unwrap();
     symlink("kept/dump.json", folder.path().join("link.json")).unwrap();
-    // At first the link is dangling; then it leads to an older dump.
+    // At first the link is dangling; then it points to an older dump.
     for _ in 0..2 {
         let output = run(folder.path(), &["-o", "link.json", "--", "/bin/true"]);
         assert_eq!(stderr(&output), "about-memory: wrote link.json\n");
@@ -291,7 +291,7 @@ fn a_dump_that_a_link_leads_to_is_named() {
 #[test]
 fn one_file_a_process() {
     let folder = tempfile::tempdir().unwrap();
-    // The program does not name a dump that existed before.
+    // A dump that existed before is not reported.
     fs::write(folder.path().join("dmd-1.json.gz"), "").unwrap();
     let output = run(folder.path(), &["--", "bash", "-c", "bash -c 'true; true'; ls / >/dev/null; true"]);
     assert!(output.status.success());
@@ -316,7 +316,7 @@ fn without_the_number_children_get_it_before_the_extension() {
     assert_eq!(stderr(&output).lines().count(), 2);
 }
 
-/// A process in another namespace can have a process id whose dump already exists.
+/// A process in another namespace can have a process id whose dump already exists. The name then gets a second number.
 #[test]
 fn a_name_that_is_taken_gets_a_second_number() {
     let folder = tempfile::tempdir().unwrap();
@@ -365,13 +365,13 @@ fn signals_go_through_both_ways() {
         let _ = done.send(());
         watchdog.join().unwrap();
         assert_eq!((status.code(), status.signal()), (code, signal));
-        // The signal itself ends no program without a dump.
+        // A signal ends the program only after its dump is written.
         assert!(folder.path().join("s.json").exists());
         fs::remove_file(folder.path().join("s.json")).unwrap();
     }
 }
 
-/// A folder for sockets, apart from this user's.
+/// Sets a folder for sockets that is not this user's.
 fn own_sockets(command: &mut Command, folder: &Path) {
     command.env("XDG_RUNTIME_DIR", folder).env_remove("ABOUT_MEMORY");
 }
@@ -380,12 +380,13 @@ fn own_sockets(command: &mut Command, folder: &Path) {
 fn a_program_that_never_heard_of_it_answers_while_it_runs() {
     let folder = tempfile::tempdir().unwrap();
     let program = env!("CARGO_BIN_EXE_about-memory");
-    // Bash would run the last command in its own process, which is asked here: so the last one is built in.
+    // Bash would run the last command in its own process, and this test sends requests to that process. So the last
+    // command is built in.
     let script = format!(
         "{program} list; {program} show $$ | grep -a -E 'heap-allocated|heap-unclassified$'; {program} dump $$ asked.json.gz; :"
     );
     let library = libdmd().to_str().unwrap();
-    // The children that ask are programs of the run, too.
+    // The children that send requests are programs of the run, too.
     let arguments =
         ["--library", library, "--mode=live", "--listen", "-o", "end.json.gz", "--", "bash", "-c", &script];
     for variable in [None, Some("listen")] {
@@ -436,7 +437,7 @@ fn dumps_are_written_while_the_program_runs() {
     assert_eq!(first["invocation"]["mode"], "dark-matter");
 }
 
-/// The program grows in steps of two seconds: the condition comes true once.
+/// The program grows in steps of two seconds, so the condition becomes true once.
 #[test]
 fn a_dump_is_written_when_an_amount_passes_a_limit() {
     let folder = tempfile::tempdir().unwrap();
@@ -460,7 +461,7 @@ fn a_dump_is_written_when_an_amount_passes_a_limit() {
     assert!((40 << 20..50 << 20).contains(&bytes), "{bytes}");
 }
 
-/// A sample does not tell the heap's bytes, so the condition can never hold. The user reads why.
+/// A sample does not contain the heap's bytes, so the condition can never be checked. The user is told why.
 #[test]
 fn an_amount_that_the_process_does_not_know_is_reported() {
     let folder = tempfile::tempdir().unwrap();
@@ -470,14 +471,14 @@ fn an_amount_that_the_process_does_not_know_is_reported() {
     let mut command = command(folder.path(), &[&arguments[..], &["--", "sleep", "2"]].concat());
     own_sockets(&mut command, folder.path());
     let text = stderr(&command.output().unwrap());
-    assert_eq!(text.matches("does not know heap").count(), 1, "{text}");
+    assert_eq!(text.matches("cannot count heap").count(), 1, "{text}");
 }
 
 #[test]
 fn no_dump_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let output = run(folder.path(), &["--", "bash", "-c", "kill -9 $$"]);
-    // `timeout` reports it as a shell does.
+    // `timeout` reports the signal as a shell does.
     assert!(output.status.signal() == Some(9) || output.status.code() == Some(137), "{output:?}");
     assert_eq!(
         stderr(&output),
@@ -486,7 +487,7 @@ fn no_dump_is_told() {
     assert!(files(folder.path()).is_empty());
 }
 
-/// Runs a program that cannot be recorded, and returns the reason.
+/// Runs a program that cannot be recorded. Returns the reason.
 fn refused(folder: &Path, program: &str) -> String {
     let output = run(folder, &["--", program]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -516,7 +517,7 @@ fn what_cannot_work_is_not_started() {
         assert!(refused(folder, "./plain").starts_with("is setuid, setgid or has capabilities, "));
     }
 
-    // If there is no compiler with sanitizers, the names in a program are enough.
+    // Without a compiler that has sanitizers, the names in a program are enough.
     compile(
         folder,
         "static-asan",
@@ -543,7 +544,7 @@ fn what_cannot_work_is_not_started() {
         }
     }
 
-    // A program of another C library, if its compiler is installed.
+    // A program with another C library, if that library's compiler is installed.
     fs::write(folder.join("musl.c"), print).unwrap();
     let compiled = Command::new("musl-gcc").args(["-o", "musl", "musl.c"]).current_dir(folder).status();
     if compiled.is_ok_and(|status| status.success()) {
@@ -560,7 +561,7 @@ fn what_cannot_work_is_not_started() {
     assert_eq!(refused(folder, "no-such-program"), "there is no such program\n");
 }
 
-/// The functions of such an allocator have names of their own, so a preloaded library cannot replace them.
+/// The functions of such an allocator have their own names, so a preloaded library cannot replace them.
 #[test]
 fn a_program_with_its_own_allocator_runs_with_a_warning() {
     let folder = tempfile::tempdir().unwrap();
@@ -597,13 +598,13 @@ fn a_program_with_its_own_allocator_runs_with_a_warning() {
         assert!(expected.len() <= 300, "a longer line loses its middle: {expected}");
         assert_eq!(warning("its-own", &source, &[]), expected);
     }
-    // Without its symbols, jemalloc has the names of its files.
+    // Without symbols, jemalloc is recognized by the names of its files.
     let stripped = "const char *volatile conf = \"/etc/_rjem_malloc.conf\";";
     let expected = format!("about-memory: stripped contains an allocator, jemalloc: {jemalloc}");
     assert_eq!(warning("stripped", stripped, &["-s"]), expected);
 
     assert_eq!(warning("ordinary", "void *my_malloc(void *p) { return p; } void *jemalloc;", &[]), "");
-    // A program that contains the wrapper tells DMD itself.
+    // A program that contains the wrapper records its blocks itself.
     let mark = std::str::from_utf8(dmd_format::LINKED_MARK).unwrap().replace('\0', "\\0");
     let source = format!("const char mark[] = \"{mark}\"; void *_rjem_malloc(void *p) {{ return p; }}");
     assert_eq!(warning("wrapped", &source, &[]), "");

@@ -99,7 +99,7 @@ fn by_process_whatever_its_id() {
     );
 }
 
-/// In one file `explicit/a/b` is one merged entry, in the other it is two entries.
+/// In one file, `explicit/a/b` is one merged entry; in the other file, it is two entries.
 #[test]
 fn rows_do_not_depend_on_what_is_merged() {
     let mut series = Series::new(SeriesOptions::new().depth(2));
@@ -141,7 +141,7 @@ fn many_reports_show_the_ends_and_the_extremes() {
     assert_eq!(cells, ["[1]", "lowest", "highest", "[130]", "change", "%", "path"]);
     let cells: Vec<_> = text.lines().last().unwrap().split_whitespace().collect();
     assert_eq!(cells[..6], ["1,600", "0", "7,921", "7,921", "+6,321", "+395.06%"]);
-    assert_eq!(cells[6].chars().count(), 44, "three reports a bar");
+    assert_eq!(cells[6].chars().count(), 44, "three reports per bar");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The server, by a raw client: security, requests, answers, events.
+//! Tests of the server with a raw client: security, requests, answers, events.
 
 mod answers;
 #[cfg(target_os = "linux")]
@@ -32,7 +32,7 @@ impl Response {
     }
 }
 
-/// The body of a response in chunks; `None` if the last chunk is missing.
+/// Returns the body of a chunked response; `None` if the last chunk is missing.
 fn unchunked(mut body: &[u8]) -> Option<Vec<u8>> {
     let mut whole = Vec::new();
     loop {
@@ -62,10 +62,10 @@ impl Client {
         Self { server, session, token }
     }
 
-    /// Sends bytes and returns all that comes back.
+    /// Sends bytes. Returns everything that the server sends.
     fn raw(&self, request: &[u8]) -> Response {
         let mut stream = TcpStream::connect(self.server.address()).unwrap();
-        // The server may refuse before it has read everything.
+        // The server may refuse the request before it has read everything.
         let _ = stream.write_all(request);
         let mut bytes = Vec::new();
         let _ = stream.read_to_end(&mut bytes);
@@ -78,7 +78,7 @@ impl Client {
         Response { status, head, body }
     }
 
-    /// The head of a request as a browser sends it for the page.
+    /// Returns the head of a request as a browser sends it for the page.
     fn head(&self, line: &str, more: &str) -> String {
         let host = self.server.address();
         format!("{line} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {}\r\n{more}\r\n", self.token)

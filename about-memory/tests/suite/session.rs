@@ -30,7 +30,7 @@ fn individuals(snapshot: SnapshotId, name: &str, group: u64) -> Query {
     Query::Individuals { snapshot, by: by(name), invert: false, group, filter: String::new() }
 }
 
-/// A session with the first snapshot of Firefox.
+/// A session with Firefox's first snapshot.
 fn with_small() -> (Session, SnapshotId) {
     let session = Session::new(SessionOptions::new());
     let id = session.open(&golden("small-a.fxsnapshot")).unwrap();
@@ -42,7 +42,7 @@ fn ask(session: &Session, query: Query) -> Arc<QueryAnswer> {
     session.ask(query).unwrap().join().unwrap()
 }
 
-/// The states of all computations of a kind, in order, with their messages.
+/// Returns the states of all computations of a kind, in order, with their messages.
 fn states(session: &Session, kind: &str) -> Vec<(&'static str, String)> {
     let events = session.events().since(0).unwrap();
     events.into_iter().filter(|event| event.kind == kind).map(|event| (event.state, event.message)).collect()
@@ -52,14 +52,14 @@ fn names(session: &Session, kind: &str) -> Vec<&'static str> {
     states(session, kind).into_iter().map(|(state, _)| state).collect()
 }
 
-/// The states of a snapshot.
+/// Returns the states of a snapshot.
 fn of_snapshot(session: &Session, id: SnapshotId) -> Vec<&'static str> {
     let events = session.events().since(0).unwrap();
     let own = events.into_iter().filter(|event| event.subject == EventSubject::Snapshot(id));
     own.map(|event| event.state).collect()
 }
 
-/// A chain of nodes below a root that also holds each of them: the ids are 1 and up, the sizes 8.
+/// A chain of nodes below a root that also points to each node. The ids start with 1, and each size is 8.
 pub(crate) fn chain(nodes: u64) -> Graph {
     let mut builder = GraphBuilder::new();
     let names = ["Root", "Link"].map(|name| builder.text(name).unwrap());

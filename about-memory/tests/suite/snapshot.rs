@@ -1,4 +1,4 @@
-//! `about-memory snapshot`: comparison with the answers of Firefox, exit status and messages.
+//! `about-memory snapshot`: comparison with Firefox's answers, exit status and messages.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,7 +34,7 @@ fn json(arguments: &[&str]) -> Value {
     serde_json::from_str(&answer(arguments)).unwrap()
 }
 
-/// The raw JSON of an object's entry, since the order of keys is part of an answer.
+/// Returns the raw JSON of an object's entry. Raw, because the order of keys is part of an answer.
 fn raw<'a>(object: &'a RawValue, key: &str) -> &'a RawValue {
     entries(object).into_iter().find(|(name, _)| *name == key).unwrap_or_else(|| panic!("no {key}")).1
 }
@@ -65,7 +65,7 @@ fn every_census_is_firefox_s() {
         let breakdowns = entries(raw(&answers, "breakdowns"));
         assert_eq!(breakdowns.len(), 20);
         for (kind, breakdown) in breakdowns {
-            // The default breakdown has no option.
+            // The default breakdown needs no option.
             let ours = match breakdown.get() {
                 "null" => answer(&["census", file, "--json"]),
                 breakdown => answer(&["census", file, "--breakdown", breakdown, "--json"]),
@@ -152,7 +152,7 @@ fn every_path_is_firefox_s() {
             for key in ["start", "targets", "max"] {
                 assert_eq!(ours[key], set[key], "{name}: {key}");
             }
-            // The keys of a `Map` of Firefox have no order.
+            // The keys of Firefox's `Map` have no order.
             let theirs = set["paths"].as_array().unwrap();
             assert_eq!(ours["paths"].as_array().unwrap().len(), theirs.len());
             for (at, entry) in ours["paths"].as_array().unwrap().iter().enumerate() {
@@ -205,7 +205,7 @@ fn every_handmade_file_is_taken_or_refused_as_by_firefox() {
         let file = golden(&format!("handmade/{name}.fxsnapshot"));
         let output = run(&["census", file.to_str().unwrap(), "--breakdown", "count", "--json"]);
         let message = String::from_utf8(output.stderr).unwrap();
-        // Firefox gives no reason for a refusal.
+        // Firefox gives no reason for its refusals.
         if taken {
             assert_eq!((output.status.code(), &*message), (Some(0), ""), "{name}");
         } else {
@@ -239,7 +239,7 @@ fn wrong_usage_is_status_2() {
         assert_eq!(String::from_utf8(output.stderr).unwrap(), expected);
     }
     assert_eq!(run(&["paths", file, "--target", "1", "--max", "0"]).status.code(), Some(2));
-    // A missing node is an error of the file, not of usage.
+    // A missing node is an error of the file, not of the arguments.
     assert_eq!(run(&["paths", file, "--target", "1"]).status.code(), Some(1));
 }
 
@@ -259,7 +259,7 @@ fn small() -> String {
     golden("small-a.fxsnapshot").to_str().unwrap().to_owned()
 }
 
-/// The message of a program that fails, which must be one line.
+/// Returns the message of a failing program, which must be one line.
 fn failure(arguments: &[&str]) -> String {
     let output = run(arguments);
     assert_eq!(output.status.code(), Some(1));

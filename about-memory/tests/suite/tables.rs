@@ -1,4 +1,5 @@
-//! `about-memory export --format parquet`: which files it writes, and what it refuses. `memory-export` tests their contents.
+//! `about-memory export --format parquet`: the files that it writes, and the arguments that it refuses. `memory-export`
+//! tests the contents.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -44,8 +45,8 @@ fn a_run_that_is_added_twice_is_there_once() {
     assert_eq!(left, 2, "a temporary file is left");
 }
 
-/// A list of 100 bytes with two items of 10 and 20, which are below both the list and the root's own, and with text of 7
-/// that only the list has.
+/// The root points to a list of 100 bytes and to an item of 20 bytes. The list points to this item, too. Only the list
+/// points to an item of 10 bytes and to a text of 7 bytes.
 #[test]
 fn a_census_has_the_retained_sizes_of_its_groups() {
     let mut builder = GraphBuilder::new();

@@ -1,4 +1,4 @@
-//! `about-memory types`, `waste`, `why` and `tasks` of a program whose source says what it has.
+//! `about-memory types`, `waste`, `why` and `tasks` of a program whose source documents its memory.
 
 #[cfg(target_os = "linux")]
 mod cores;
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::recordings::{about_memory, fails, stdout};
 
-/// A program of the crate typed-heap.
+/// Returns the path of a program of the crate typed-heap.
 fn program(name: &str) -> PathBuf {
     let profile = Path::new(env!("CARGO_BIN_EXE_about-memory")).parent().unwrap();
     if std::env::var_os("PROGRAMS_ARE_BUILT").is_none() {
@@ -31,7 +31,7 @@ fn victim() -> PathBuf {
     program("typed_heap_victim")
 }
 
-/// Starts a program that DMD records and that listens, and waits for its first line.
+/// Starts a program that listens and that DMD records, and waits for its first line.
 #[cfg(target_os = "linux")]
 fn listening(program: &Path, arguments: &[&Path], sockets: &Path) -> Child {
     let mut child = Command::new(program)
@@ -48,7 +48,7 @@ fn listening(program: &Path, arguments: &[&Path], sockets: &Path) -> Child {
     child
 }
 
-/// The processes that threads of a process have made and not waited for.
+/// Returns the unreaped child processes of a process's threads.
 #[cfg(target_os = "linux")]
 fn children(pid: u32) -> String {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
@@ -66,7 +66,7 @@ fn wait_for_no_children(pid: u32) {
     panic!("left: {}", children(pid));
 }
 
-/// A dump of the victim in this mode.
+/// Makes a dump of the victim in this mode. Returns its path.
 fn dump(folder: &Path, mode: &str) -> String {
     dump_of(&victim(), folder, mode)
 }
@@ -102,7 +102,7 @@ fn a_dump_has_types_waste_and_holders() {
     let mut lines = text.lines();
     assert!(lines.next().unwrap().ends_with("what each field keeps alive, with all below it"), "{text}");
     assert!(lines.nth(1).unwrap().ends_with("100.00%   7 blocks  held from outside of the heap"), "{text}");
-    // A list of 50 nodes: the first of the 49 that others hold keeps all of them.
+    // A list of 50 nodes. The first of the 49 nodes that other nodes hold keeps all of them alive.
     let list = "  49 blocks  typed_heap_victim::Node.next.Some";
     assert!(lines.next().unwrap().ends_with(list), "{text}");
     let fields: Value = serde_json::from_str(&stdout(&["types", &dump, "--by", "field", "--json"])).unwrap();
@@ -136,7 +136,7 @@ fn a_dump_has_types_waste_and_holders() {
     let line = "typed_heap_victim::Shape: variants smaller than the largest, 12 values of 864 B\n";
     assert!(text.contains(line), "{text}");
 
-    // The test of typed-heap asks the running program, which knows the last bytes of its strings.
+    // The test of typed-heap reads the running program, where the last bytes of strings are known.
     let text = stdout(&["waste", &dump, "--duplicates"]);
     assert!(text.starts_with("0 B in 0 blocks are copies of the contents of another block\n"), "{text}");
     assert!(text.contains("of strings and bytes cannot be compared"), "{text}");
@@ -161,7 +161,7 @@ fn a_dump_has_types_waste_and_holders() {
             "ArcInner<typed_heap_victim::Session>.waiting"
         ]
     );
-    // The address of a block inside of which it is asked.
+    // An address inside the block finds the block.
     let address = json["largest"].as_str().unwrap();
     let inside = format!("0x{:x}", u64::from_str_radix(address, 16).unwrap() + 8);
     let other: Value = serde_json::from_str(&stdout(&["why", &dump, &inside, "--json"])).unwrap();
@@ -266,11 +266,11 @@ fn what_has_no_types_says_why() {
     fails(&["why", &scan, "0xuser"], 2);
     let message = fails(&["types", &scan, "--program", "/dev/null"], 1);
     assert!(message.contains("/dev/null: not a program"), "{message}");
-    // What a dump names may be no file with an end.
+    // A path in a dump may name a file without an end.
     if cfg!(target_os = "linux") {
         let pipe = folder.path().join("pipe");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        // It has no size, and more bytes than anybody can read.
+        // The file has size 0, but more bytes than can be read.
         let addresses = "/proc/self/pagemap";
         for endless in ["/dev/zero", addresses, pipe.to_str().unwrap()] {
             let named = fs::read_to_string(&scan).unwrap().replace(victim().to_str().unwrap(), endless);
@@ -280,7 +280,7 @@ fn what_has_no_types_says_why() {
             let why = if endless == addresses { "" } else { "not a regular file" };
             assert!(message.contains(&format!("{endless}: not a program: {why}")), "{message}");
         }
-        // A file with a hole of 8 GB is mapped and not copied.
+        // A file with a hole of 8 GB is mapped instead of copied.
         let sparse = folder.path().join("sparse");
         fs::copy(victim(), &sparse).unwrap();
         fs::OpenOptions::new().write(true).open(&sparse).unwrap().set_len(8 << 30).unwrap();
@@ -294,7 +294,7 @@ fn what_has_no_types_says_why() {
         );
     }
     let message = fails(&["types", &scan, "--program", env!("CARGO_BIN_EXE_about-memory")], 1);
-    assert!(message.contains("is another build than the one that ran"), "{message}");
+    assert!(message.contains("is not the build that ran"), "{message}");
     let message = fails(&["types", env!("CARGO_BIN_EXE_about-memory")], 1);
     assert!(message.contains("not a core file: a program or a library"), "{message}");
     let message = fails(&["waste", &scan, "--core", &scan], 1);
@@ -304,7 +304,7 @@ fn what_has_no_types_says_why() {
     let message = fails(&["types", &dump(folder.path(), "live")], 1);
     assert!(message.contains("its mode is live; types need the contents of blocks"), "{message}");
 
-    // Without debug information the stacks still name types.
+    // Without debug information, the stacks still name types.
     let stripped = folder.path().join("stripped");
     let of_strip = Command::new("strip").arg(victim()).arg("-o").arg(&stripped).status().unwrap();
     assert!(of_strip.success() && fs::metadata(&stripped).unwrap().len() > 0);
@@ -315,7 +315,7 @@ fn what_has_no_types_says_why() {
     assert!(String::from_utf8(output.stdout).unwrap().contains("typed_heap_victim::Node"));
 }
 
-/// A running process is read through a copy of it. Its contents are written nowhere: there is no folder for that.
+/// A running process is read through a copy of it. The contents are never written: there is no folder for them.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_running_process_is_read_without_a_file() {
@@ -345,7 +345,7 @@ fn a_running_process_is_read_without_a_file() {
     let tree = run(&["snapshot", "tree", snapshot.to_str().unwrap(), "--breakdown", "type"]);
     assert!(tree.contains(" typed_heap_victim::Node\n"), "{tree}");
 
-    // Names are written, and no contents of a string, in either encoding.
+    // The snapshot contains names, but no contents of a string, in either encoding.
     let mut saved = fs::read(&snapshot).unwrap();
     if saved.starts_with(b"\x1f\x8b") {
         let mut unpacked = Vec::new();
@@ -366,7 +366,7 @@ fn a_running_process_is_read_without_a_file() {
     assert!(victim.wait().unwrap().success());
 }
 
-/// A thread that waits and one that runs hold what is on their stacks; the copy has neither of them.
+/// A waiting thread and a running thread hold the blocks on their stacks. The copy has neither thread.
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn threads_of_a_running_process_hold_blocks() {
@@ -394,7 +394,8 @@ fn threads_of_a_running_process_hold_blocks() {
     for (of, root) in [("Item", "EAGER"), ("Other", "LAZY")] {
         assert_eq!(holder(&format!("[{module}::{of}]")), format!("thread-local {module}::{root}"));
     }
-    // The threads that answer have closures without a type here, and names like those of the program's.
+    // The answering threads have closures without a type here, and their names look like names of the program's
+    // threads.
     let mut command = Command::new(env!("CARGO_BIN_EXE_about-memory"));
     command.args(["types", &pid, "--json"]).env("XDG_RUNTIME_DIR", folder.path());
     let json: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
@@ -404,7 +405,8 @@ fn threads_of_a_running_process_hold_blocks() {
     assert!(victim.wait().unwrap().success());
 }
 
-/// Layouts come from the file to which debug information was moved, by its build id, its name or a link.
+/// Layouts are read from the file with the moved debug information. The file is found by build id, by name or by a
+/// link.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_separate_debug_file_gives_types() {
@@ -433,25 +435,26 @@ fn a_separate_debug_file_gives_types() {
     fs::copy(path("kept/victim.debug"), path("linked.debug")).unwrap();
     objcopy(&["--add-gnu-debuglink=linked.debug", "victim"]);
     assert!(fields(&[]));
-    // The program is gone.
+    // The program's file has been removed.
     fs::remove_file(path("victim")).unwrap();
     assert!(!fields(&[]) && fields(&["--symbols", &kept]));
     let message = fails(&["types", &scan], 1);
     assert!(message.contains(&format!("{}: No such file", path("victim"))), "{message}");
 }
 
-/// The bytes that a process and its children that have ended have written, to files, pipes and sockets.
+/// Returns the bytes that a process and its ended children have written, to files, pipes and sockets.
 #[cfg(target_os = "linux")]
 fn written(of_process: &str) -> u64 {
     let line = of_process.lines().find_map(|line| line.strip_prefix("wchar: "));
     line.unwrap_or_else(|| panic!("{of_process}")).parse().unwrap()
 }
 
-/// The bytes that a look at a process may write beside its result: what it asks for, and the answer.
+/// The bytes that reading a process may write in addition to its result: the request and the answer.
 #[cfg(target_os = "linux")]
 const ASKED: u64 = 4096;
 
-/// Copies of a process whose threads change the heap meanwhile have whole tables, and do not disturb it. Neither side writes contents.
+/// A process whose threads change the heap is copied. The copies have complete tables and do not disturb the process.
+/// Neither process writes contents.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_busy_process_is_copied_many_times() {
@@ -464,7 +467,7 @@ fn a_busy_process_is_copied_many_times() {
     let by_victim = || written(&fs::read_to_string(format!("/proc/{pid}/io")).unwrap());
     let before = by_victim();
     for round in 1..=rounds {
-        // The shell gets what its child has written when the child ends.
+        // The shell counts the bytes of its child when the child ends.
         let mut command = Command::new("sh");
         command.args(["-c", "\"$@\" && cat /proc/$$/io >&2", "sh", env!("CARGO_BIN_EXE_about-memory")]);
         command.args(["types", &pid, "--json", "--no-fix-stacks"]).current_dir(&work);

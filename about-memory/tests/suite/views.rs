@@ -23,7 +23,7 @@ fn set() -> ReportSet {
     set
 }
 
-/// The lines of the tree.
+/// Returns the lines of the tree.
 fn tree(text: &impl ToString) -> Vec<String> {
     let text = text.to_string();
     let lines = text.lines().skip_while(|line| !line.ends_with("-- explicit"));
@@ -109,7 +109,7 @@ fn a_collection_of_some_reporters_warns_of_nothing() {
     assert!(diff.contains("numbered [-]") && !diff.contains("WARNING"), "{diff}");
 }
 
-/// A set of several processes names each with its warnings, and a process without an allocator says so of itself only.
+/// In a set of several processes, each warning names its process. Only a process without an allocator has this warning.
 #[test]
 fn a_process_without_an_allocator_says_so() {
     for (process, expected) in [("Main Process (pid 1)", true), ("web (pid 2)", false)] {

@@ -1,4 +1,4 @@
-// A string that becomes a child of an element does not pass through `elements.ts`, so only these texts of the page itself may.
+// A string as a child of an element does not pass through `elements.ts`. So only these constant texts are allowed.
 
 type OwnWords = " " | " live" | " inverted" | " reporters as roots" | "  " | " › ";
 

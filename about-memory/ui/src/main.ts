@@ -1,4 +1,4 @@
-// The page: reads its data, then shows one of its views with the settings of the toolbar.
+// The page: reads its data, then shows a view with the settings of the toolbar.
 
 import { read } from "./data/reports";
 import { byId, create, setText } from "./widgets/elements";
@@ -13,23 +13,23 @@ import { TreemapView } from "./views/treemap_view";
 
 declare global {
   interface Window {
-    /** The text as shown; byte for byte the text copied from Firefox. */
+    /** Returns the text as shown, byte for byte the text that is copied from Firefox. */
     aboutMemoryText: () => string;
   }
 }
 
-/** Apply the filter this many milliseconds after the last key. */
+/** The filter is applied this many milliseconds after the last key. */
 const TYPING = 300;
 
 function start(model: Model) {
   const tree = new TreeView(model);
   const views: View[] = [tree, new TreemapView(model)];
   const { flame, processes, heapView } = model.data;
-  // A page of a dump alone has no reports to show.
+  // A page with only a dump has no reports to show.
   const flameOnly = flame !== null && processes.length === 0;
   if (flame) views.push(new FlameView(flame, model));
   if (flameOnly) views.splice(0, 2);
-  // The tree shows the warnings, but a page of a dump alone has no tree.
+  // The tree shows the warnings itself, but a page with only a dump has no tree.
   const warnings = flameOnly || heapView ? model.data.setWarnings : [];
   if (warnings.length > 0) {
     const above = create("div", "above");
@@ -115,13 +115,13 @@ function start(model: Model) {
   (shown.focused ?? shown.element).focus();
 }
 
-/** Shows a message beside the buttons; an empty one removes it. */
+/** Shows a message beside the buttons. An empty message removes it. */
 function showMessage(message: string, isError = false) {
   setText(byId("message"), message);
   byId("message").classList.toggle("error", isError);
 }
 
-/** Browsers may deny the clipboard to a page opened from a file; `execCommand` then still works. */
+/** Browsers may deny the clipboard to a page opened from a file. `execCommand` works in this case, too. */
 async function copy(text: string) {
   try {
     await navigator.clipboard.writeText(text);

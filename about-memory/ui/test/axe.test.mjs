@@ -1,4 +1,4 @@
-// The rules of axe-core on every view of the live page, in both colour schemes.
+// Checks every view of the live page against the rules of axe-core, in both colour schemes.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -11,7 +11,7 @@ import { golden, newPage, program } from "./browser.mjs";
 
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const heap = (name) => fileURLToPath(new URL(`../../../heap-graph/tests/golden/${name}`, import.meta.url));
-/** A list has as many rows as fit; further ones are of the same kinds, and axe looks at each. */
+/** A list draws as many rows as fit. More rows would be of the same kinds, and axe checks each row. */
 const viewport = { width: 1200, height: process.env.THOROUGH ? 800 : 400 };
 const processes = [];
 
@@ -53,16 +53,16 @@ const VIEWS = [
   ["#/no/such/page", ".empty"],
 ];
 
-/** The rules that the page breaks. Only those on colours depend on the scheme, so the dark one is checked for these. */
+/** Returns the rules that the page breaks. Only rules about colours depend on the scheme, so the dark scheme is checked only for these. */
 async function broken(page, colorScheme) {
-  const options = { resultTypes: ["violations"] }; // only one node of each rule that is kept
+  const options = { resultTypes: ["violations"] }; // for a passed rule, axe then reports only one node
   if (colorScheme === "dark") options.runOnly = ["color-contrast", "link-in-text-block"];
   const { violations, passes } = await page.evaluate((options) => window.axe.run(options), options);
   assert.ok(passes.some(({ id }) => id === "color-contrast"), "texts have colours");
   return violations;
 }
 
-/** The violations of the page in both colour schemes. */
+/** Returns the violations of the page in both colour schemes. */
 async function faulty(page) {
   const found = [];
   for (const colorScheme of ["light", "dark"]) {
@@ -74,18 +74,18 @@ async function faulty(page) {
   return found;
 }
 
-test("every view keeps the rules of axe", async () => {
+test("every view follows the rules of axe", async () => {
   const url = await serve(
     heap("small-a.fxsnapshot"), heap("medium.fxsnapshot"), golden("firefox/diff.a.json"), golden("firefox/diff.b.json"),
     golden("dmd/dark-matter-mixed.json"), golden("heap/before.dmdrec"), "--no-fix-stacks",
   );
-  // The policy of the page allows no script but its own, so the test goes around it.
+  // The page's policy allows only its own scripts, so the test bypasses the policy.
   const { page, close } = await newPage({ bypassCSP: true, viewport });
   await page.goto(url);
   await page.waitForFunction(() => document.querySelectorAll("#side li a[href*='#/memory/']").length === 2);
   await page.evaluate(axe);
   const found = [];
-  // The nodes of a group have an address that a row leads to.
+  // The address of a group's nodes is opened from a row.
   await page.evaluate(() => (location.hash = "#/memory/1/census?by=objectClass"));
   await page.click(".windowed .row .behind");
   await page.waitForFunction(() => location.hash.includes("/individuals?"));
@@ -103,7 +103,7 @@ test("every view keeps the rules of axe", async () => {
 
 const victim = join(process.env.EXAMPLES ?? join(dirname(program ?? ""), "examples"), "typed_heap_victim");
 
-test("processes and types keep the rules of axe", { skip: existsSync(victim) ? false : `missing: ${victim}` }, async () => {
+test("processes and types follow the rules of axe", { skip: existsSync(victim) ? false : `missing: ${victim}` }, async () => {
   const env = { ...process.env, DMD: "--stacks=full --quiet", ABOUT_MEMORY: "listen" };
   const child = spawn(victim, ["/dev/null"], { stdio: ["pipe", "pipe", "inherit"], env });
   processes.push(child);

@@ -1,14 +1,14 @@
-// The same steps in Chromium and in Firefox: an adapter for each, so that one test drives both.
+// Runs the same steps in Chromium and in Firefox. One adapter for each browser lets one test drive both.
 import { Firefox, hasFirefox } from "./firefox.mjs";
 
 /** The names of keys, as WebDriver writes them (section 17.4.2 of its standard). */
 const KEYS = { ArrowLeft: "\uE012", ArrowUp: "\uE013", ArrowRight: "\uE014", ArrowDown: "\uE015", Enter: "\uE007", Tab: "\uE004", Home: "\uE011", End: "\uE010", PageDown: "\uE00F", PageUp: "\uE00E", Escape: "\uE00C", Backspace: "\uE003", Control: "\uE009", Shift: "\uE008", Alt: "\uE00A", Space: " " };
 
 class Steps {
-  /** Waits until an expression is true, in which `arguments` are the further ones. */
+  /** Waits until an expression is true. `arguments` in it are the other arguments. */
   async until(expression, ...args) {
     const end = Date.now() + 30_000;
-    // A page that loads has no answer yet.
+    // While a page loads, the expression fails.
     while (!(await this.run(`return Boolean(${expression})`, ...args).catch(() => false))) {
       if (Date.now() > end) {
         const seen = await this.run("return location.hash + ' ' + document.activeElement?.outerHTML.slice(0, 200) + ' ' + document.getElementById('status')?.textContent + ' ' + document.getElementById('main')?.textContent.slice(0, 300)");
@@ -34,7 +34,7 @@ class Steps {
     return this.run("document.querySelectorAll(arguments[0])[arguments[1]].click()", selector, place);
   }
 
-  /** Clicks the first button or link of a text. */
+  /** Clicks the first button or link with this text. */
   async press(text, within = "body") {
     await this.until("[...document.querySelectorAll(`${arguments[0]} button, ${arguments[0]} a`)].some((one) => one.textContent.trim() === arguments[1])", within, text);
     await this.run("[...document.querySelectorAll(`${arguments[0]} button, ${arguments[0]} a`)].find((one) => one.textContent.trim() === arguments[1]).click()", within, text);
@@ -56,7 +56,7 @@ class Steps {
     return this.run("return document.getElementById('status').textContent");
   }
 
-  /** Keeps the files that the page hands to the user, in place of them. */
+  /** Stores the files that the page saves, instead of saving them. */
   async keepFiles() {
     await this.run(`
       window.kept = [];
@@ -66,7 +66,7 @@ class Steps {
       HTMLAnchorElement.prototype.click = function () { if (this.download) window.kept[window.kept.length - 1].name = this.download; else click.call(this); };`);
   }
 
-  /** The next file that the page hands to the user. */
+  /** Returns the next file that the page saves. */
   async kept() {
     await this.until("window.kept.length > 0 && window.kept[0].name");
     return this.run("return window.kept.shift()");

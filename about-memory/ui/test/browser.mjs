@@ -43,7 +43,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A page of its own; `faults` lists errors and requests that a page must never have. */
+/** Opens a new page. `faults` lists errors and requests that a page must never have. */
 export async function newPage(options = {}) {
   const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, ...options });
   const page = await context.newPage();
@@ -55,7 +55,7 @@ export async function newPage(options = {}) {
 
 let pages = 0;
 
-/** Runs the program; returns the file of the page. */
+/** Runs the program. Returns the file of the page. */
 export function write(...files) {
   const page = join(folder, `page-${pages++}.html`);
   execFileSync(program, ["html", ...files, "-o", page]);
@@ -100,5 +100,5 @@ export async function ask(page, { verbose = false, filter = "", regex = false, h
   await page.dispatchEvent("#filter", "change");
 }
 
-/** The lines in sight. */
+/** The visible lines. */
 export const shown = (page) => page.$$eval(".row", (rows) => rows.map((row) => row.textContent));

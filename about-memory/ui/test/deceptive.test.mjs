@@ -1,5 +1,5 @@
-// Names from outside in every view of `serve`: characters that deceive a reader are escaped wherever a name is shown, and a
-// name of a megabyte does not widen the page.
+// Foreign names in every view of `serve`. Characters that deceive a reader must be escaped wherever a name is shown,
+// and a name of a megabyte must not widen the page.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { end, serve } from "./server.mjs";
 
 after(end);
 
-/** Characters that a page must escape, as `escape.ts` has them. Line breaks of tooltips are the page's own. */
+/** The characters that a page must escape, as in `escape.ts`. The page itself adds the line breaks of tooltips. */
 const DECEPTIVE = "[\\p{Cc}\\u{61c}\\u{ad}\\u{180e}\\u{200b}-\\u{200f}\\u{2028}-\\u{202e}\\u{2060}-\\u{206f}\\u{feff}\\u{fff9}-\\u{fffb}\\u{e0000}-\\u{e007f}]";
 const NAMES = ["safe::Type", "safe::T\u200bype", "a\u202egnp.exe\u2066b", "nul\u0000b", "esc\x1b[31mred\x1b]0;t\x07", "c1\u009b31m", "nl\nFAKE\r\nLINE", "ls\u2028x", "tag\u{e0041}x", "\ufeffbom", "\u061calm", "<img src=x onerror=window.INJ=1>"];
 const LONG = "x".repeat(1_000_000);
@@ -60,7 +60,7 @@ function processes(runtime, names) {
 
 const in_ = (name) => join(folder, name);
 
-/** The texts of the page, in elements and attributes, that deceive. */
+/** Returns the deceiving texts of the page, in elements and attributes. */
 const raw = (page) =>
   page.evaluate((pattern) => {
     const deceptive = new RegExp(pattern, "u");
@@ -69,7 +69,7 @@ const raw = (page) =>
     const walker = document.createTreeWalker(document.documentElement, NodeFilter.SHOW_TEXT);
     while (walker.nextNode()) {
       const parent = walker.currentNode.parentElement;
-      // The page's own lines are those of a list of advice, and of the files themselves.
+      // Line breaks of the page itself are allowed: in a list of advice, and in the files.
       if (["SCRIPT", "STYLE", "PRE"].includes(parent.tagName) || /^\s+$/.test(walker.currentNode.data)) continue;
       look(`<${parent.tagName} class="${parent.getAttribute("class")}">`, walker.currentNode.data);
     }
@@ -82,7 +82,7 @@ const raw = (page) =>
     return found;
   }, DECEPTIVE);
 
-/** The elements that reach beyond the visible part of the page. */
+/** Returns the elements that are wider than the visible part of the page. */
 const wide = (page) =>
   page.evaluate(() => {
     const found = [];
@@ -95,7 +95,7 @@ const wide = (page) =>
     return found;
   });
 
-test("no view shows what deceives, or grows with a name", async () => {
+test("no view shows deceiving characters, or grows with a name", async () => {
   processes(in_("runtime"), ["a\u202egnp\u200b", "esc\x1b[31m", "y".repeat(60_000)]);
   for (const [at, names] of [ALL, ALL.slice(0, -3)].entries()) {
     snapshot(in_(`evil${at}.fxsnapshot`), names);
@@ -108,7 +108,7 @@ test("no view shows what deceives, or grows with a name", async () => {
   const { page, faults, close, read } = await serve(...files.map(in_), { XDG_RUNTIME_DIR: in_("runtime") });
   await page.setViewportSize({ width: 1600, height: 900 });
   await read(3);
-  /** Goes to a view, waits until it shows something of that, and looks at it. */
+  /** Opens a view, waits until it shows the selected element, and checks the view. */
   const look = async (hash, selector, expected = "\\u{") => {
     await page.evaluate((to) => (location.hash = to), hash);
     await page.waitForFunction(

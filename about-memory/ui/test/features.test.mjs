@@ -1,4 +1,4 @@
-// The actions of a reader: open, close, filter, jump, zoom, copy.
+// The reader's actions: open, close, filter, jump, zoom, copy.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ask, golden, open, report, shown, text, write } from "./browser.mjs";
@@ -26,7 +26,7 @@ test("a click opens and closes, and is remembered when the filter changes", asyn
   await ask(page, { filter: "/a/" });
   await ask(page, { verbose: true });
   assert.equal(await at("x").count(), 0, "still closed");
-  assert.ok(!(await text(page)).includes("── x\n"), "closed in the text too");
+  assert.ok(!(await text(page)).includes("── x\n"), "must be closed in the text, too");
   await at("a").click();
   assert.equal(await at("x").count(), 1);
   await page.click("#collapse");
@@ -57,7 +57,7 @@ test("the keyboard does what the mouse does", async () => {
   await close();
 });
 
-test("tiny entries are grouped, and shown when asked for", async () => {
+test("tiny entries are grouped, and shown on request", async () => {
   const file = report(
     { path: "explicit/large", amount: 100 * MB },
     ...["a", "b", "c"].map((name) => ({ path: `explicit/${name}`, amount: 1000 })),
@@ -72,7 +72,7 @@ test("tiny entries are grouped, and shown when asked for", async () => {
   await close();
 });
 
-test("the filter is applied while one types", async () => {
+test("the filter is applied while the reader types", async () => {
   const { page, close } = await open(write(sample));
   const before = await text(page);
   await page.click("#filter");
@@ -85,7 +85,7 @@ test("the filter is applied while one types", async () => {
   await close();
 });
 
-test("the index leads to each process and shows which are filtered out", async () => {
+test("the index links to each process and marks filtered processes", async () => {
   const { page, close } = await open(write(sample));
   const links = page.locator("#processes a");
   const names = await links.allInnerTexts();
@@ -234,7 +234,7 @@ test("the keyboard reaches every box of the treemap, goes in and out", async () 
     });
   const name = async () => (await active()).label.split("\n")[0].replace("explicit/", "");
   assert.deepEqual([await name(), (await active()).role], ["p11", "treeitem"]);
-  // All boxes that the arrows lead to from the largest; each is reached again from the start.
+  // All boxes that the arrow keys reach from the largest box. Each box is then reached again from the start.
   const ways = new Map([["p11", []]]);
   for (const [, way] of ways) {
     for (const key of ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"]) {
@@ -256,14 +256,14 @@ test("the keyboard reaches every box of the treemap, goes in and out", async () 
   assert.deepEqual(await trail(page), ["explicit", beside]);
   assert.match((await active()).label, new RegExp(`^explicit/${beside}/[qr]\\n.*50\\.00% of explicit/${beside}$`));
   await page.keyboard.press("Enter");
-  assert.equal((await trail(page)).length, 2, "a leaf has nothing inside");
+  assert.equal((await trail(page)).length, 2, "a leaf cannot be entered");
   await page.keyboard.press("Escape");
   assert.deepEqual(await trail(page), ["explicit"]);
-  assert.equal(await name(), beside, "where one came from");
+  assert.equal(await name(), beside, "going out returns to the entered box");
   await page.keyboard.press("Enter");
   await page.keyboard.press("Backspace");
   assert.deepEqual(await trail(page), ["explicit"]);
-  // The ring lies on the active box and is visible while the keyboard is there.
+  // The ring marks the active box. It is visible while the boxes have the keyboard focus.
   const ring = await page.$eval(".treemap .ring", (ring) => getComputedStyle(ring).visibility);
   assert.equal(ring, "visible");
   const places = await page.evaluate(() => {
@@ -318,7 +318,7 @@ test("colours follow the reader's choice", async () => {
   assert.ok((await brightness("dark")) < 200);
 });
 
-test("a deep tree is shown and copied without end of stack", async () => {
+test("a deep tree is shown and copied without a stack overflow", async () => {
   const deep = (n) => Array.from({ length: n }, (_, i) => `d${i}`).join("/");
   const reports = [];
   for (let depth = 1; depth <= 1500; depth++) reports.push({ path: `explicit/${deep(depth)}/leaf`, amount: depth });

@@ -1,4 +1,4 @@
-// A headless Firefox, by its remote protocol Marionette: messages `LENGTH:[0,ID,COMMAND,PARAMETERS]` over TCP.
+// Drives a headless Firefox with its remote protocol Marionette: messages `LENGTH:[0,ID,COMMAND,PARAMETERS]` over TCP.
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
@@ -7,7 +7,7 @@ import { join } from "node:path";
 
 const path = process.env.FIREFOX ?? "/usr/bin/firefox-esr";
 
-/** Whether there is a Firefox. */
+/** Whether Firefox is installed. */
 export const hasFirefox = existsSync(path);
 
 export class Firefox {
@@ -15,7 +15,7 @@ export class Firefox {
   #received = Buffer.alloc(0);
   #next = 1;
 
-  /** Starts a browser with a profile of its own. */
+  /** Starts a browser with its own profile. */
   static async start() {
     const firefox = new Firefox();
     firefox.profile = mkdtempSync(join(tmpdir(), "firefox-"));
@@ -23,7 +23,7 @@ export class Firefox {
     const lines = Object.entries(settings).map(([name, value]) => `user_pref("${name}", ${JSON.stringify(value)});`);
     writeFileSync(join(firefox.profile, "user.js"), lines.join("\n"));
     firefox.process = spawn(path, ["--headless", "--marionette", "--remote-allow-system-access", "--no-remote", "--profile", firefox.profile], { stdio: "ignore" });
-    // The browser writes the port that it chose.
+    // The browser writes the port that it has chosen to this file.
     const port = join(firefox.profile, "MarionetteActivePort");
     const end = Date.now() + 60_000;
     while (!existsSync(port) || readFileSync(port, "utf8") === "") {
@@ -60,7 +60,7 @@ export class Firefox {
     return (await this.askAll(command, parameters))?.value;
   }
 
-  /** The whole answer: some have no `value`. */
+  /** Returns the whole answer: some answers have no `value`. */
   async askAll(command, parameters) {
     const id = this.#next++;
     const text = JSON.stringify([0, id, command, parameters]);
@@ -89,7 +89,7 @@ export class Firefox {
     }
   }
 
-  /** The errors of pages of an origin, as the browser's console has them. */
+  /** Returns the errors of the pages of an origin from the browser's console. */
   async errors(origin) {
     await this.ask("Marionette:SetContext", { value: "chrome" });
     const script = `

@@ -1,4 +1,4 @@
-// The pages in Firefox: every view has the rows that Chromium shows, and no error.
+// The pages in Firefox: every view has the same rows as in Chromium, and no error.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -22,28 +22,28 @@ after(async () => {
   end();
 });
 
-// These run in both browsers.
+// These functions run in both browsers.
 const rows = () => [...document.querySelectorAll(".time .sum, .time .axis, .table .row, [role=treeitem], .grid .row, .series tr, .processes tr, .types .summary, .types tr")].map((row) => row.textContent);
-/** Whether the view has all its rows. There may be no suspects. */
+/** Whether the view shows all its rows. A view of suspects may have no rows. */
 const isThere = () => {
   const isPending = [...document.querySelectorAll(".table .row .branch")].some((one) => one.textContent === "…");
   const wanted = location.hash.includes("/suspects") ? "#status:not(:empty)" : ".table .row .name, [role=treeitem], .grid .row, .series tr, .types tr";
   return !isPending && document.querySelector(wanted) !== null;
 };
-/** Goes to a view, and waits until the view before it is gone. */
+/** Opens a view, and waits until the previous view is removed. */
 const to = (hash) => {
   document.getElementById("main").replaceChildren();
   document.getElementById("status").replaceChildren();
   location.hash = hash;
 };
 
-/** Goes to a view in both browsers; returns its rows, once both have them. */
+/** Opens a view in both browsers. Returns its rows when both have loaded them. */
 async function both(page, hash) {
   await page.evaluate(to, hash);
   await firefox.run(`(${to})(arguments[0])`, hash);
   await page.waitForFunction(isThere).catch(() => assert.fail(hash));
   await firefox.until(`(${isThere})()`);
-  // Windows of rows come a moment after the first one.
+  // Further windows of rows arrive a moment after the first window.
   await new Promise((next) => setTimeout(next, 100));
   return [await page.evaluate(rows), await firefox.run(`return (${rows})()`)];
 }
@@ -88,7 +88,7 @@ test("every view of the served page is the same in Firefox", { skip }, async () 
     await firefox.run("location.hash = arguments[0]", hash);
     await firefox.until("document.querySelector('.fill > *')");
   }
-  // By keyboard: the first row, one down, and its paths.
+  // By keyboard: the first row, the next row, and its paths.
   await firefox.run("location.hash = '#/memory/3/dominators'");
   await firefox.until("document.querySelector('.row.active') && document.querySelector('.paths')?.dataset.node");
   const before = await firefox.run("return document.querySelector('.paths').dataset.node");

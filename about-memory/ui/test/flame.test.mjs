@@ -8,7 +8,7 @@ import { folder, open, program, report, write } from "./browser.mjs";
 
 let dumps = 0;
 
-/** Writes a dump file of blocks. A stack has the names of frames, innermost first, separated by `/`. */
+/** Writes a dump file of blocks. A stack is the names of its frames, the innermost first, separated by `/`. */
 function dump(blocks, { mode = "live" } = {}) {
   const traceTable = {};
   const frameTable = {};
@@ -33,7 +33,7 @@ const BLOCKS = [
   { req: 100, num: 2, stack: "malloc/a::inner/a::save/a::main" },
 ];
 
-/** Frames as drawn: row by row, from left to right. */
+/** Returns the frames as drawn: row by row, from left to right. */
 const frames = (page) =>
   page.$$eval(".flame .frame", (all) => all.map((one) => `${one.getAttribute("aria-level")} ${one.getAttribute("aria-label").replace("\n", ": ")}`));
 const active = (page) => page.$eval("#active-frame", (one) => one.getAttribute("aria-label").split("\n")[0]);
@@ -99,7 +99,7 @@ test("a click zooms, and the button goes back", async () => {
 
 test("the keyboard goes everywhere", async () => {
   const { page, close } = await open(write(dump(BLOCKS)));
-  assert.equal(await page.evaluate(() => document.activeElement.className), "boxes", "it has the keyboard at once");
+  assert.equal(await page.evaluate(() => document.activeElement.className), "boxes", "the graph must have the keyboard focus at once");
   const press = async (...keys) => {
     for (const key of keys) await page.keyboard.press(key);
     return active(page);
@@ -109,7 +109,7 @@ test("the keyboard goes everywhere", async () => {
   assert.equal(await press("ArrowRight"), "a::save");
   assert.match(await about(page), /^a::save · .*18\.18%.* in 2 blocks$/);
   assert.equal(await page.getAttribute(".flame .boxes", "aria-activedescendant"), "active-frame");
-  assert.equal(await press("ArrowRight"), "a::save", "it is the last");
+  assert.equal(await press("ArrowRight"), "a::save", "the last frame stays active");
   assert.equal(await press("ArrowDown"), "a::inner");
   assert.equal(await press("ArrowLeft"), "b::inner");
   assert.equal(await press("ArrowUp", "Enter"), "a::load");
@@ -117,7 +117,7 @@ test("the keyboard goes everywhere", async () => {
   assert.equal(await press("Escape"), "a::main");
   assert.equal(await press("Home"), "all");
   assert.equal(await page.locator(".frame", { hasText: "a::save" }).count(), 1);
-  // Tab reaches the other controls and the graph.
+  // Tab moves between the other controls and the graph.
   await page.focus(".flame input[type=search]");
   for (const wanted of ["checkbox", "button", ""]) {
     await page.keyboard.press("Tab");
@@ -192,7 +192,7 @@ test("kinds and reporters are the outermost frames, and estimates are marked", a
   await close();
 });
 
-test("bytes that floats cannot hold are exact", async () => {
+test("bytes that floats cannot represent are exact", async () => {
   const req = 2 ** 53 - 1;
   const file = dump([
     { req, num: 5, stack: "a::f/a::main" },
@@ -229,7 +229,7 @@ test("an empty dump is an empty graph", async () => {
   await close();
 });
 
-/** Two million blocks of two hundred thousand stacks. */
+/** Writes two million blocks with two hundred thousand stacks. */
 function writeLarge(file, blocks) {
   const out = openSync(file, "w");
   const traces = Math.max(1, Math.round(blocks / 10));
@@ -244,7 +244,7 @@ function writeLarge(file, blocks) {
       if (parts.length > 50_000) flush();
     }
   };
-  // A few stacks have most blocks.
+  // A few stacks contain most blocks.
   each(blocks, (i) => `{"req":${16 + (i % 97) * 8 + (i % 50 === 0 ? 40_000 : 0)},"alloc":"T${i % traces}"}`);
   parts.push('],"traceTable":{\n');
   each(traces, (i) => `"T${i}":[${Array.from({ length: 20 }, (_, d) => `"F${d * 1000 + (Math.floor(i / 2 ** d) % 1000)}"`).join()}]`);

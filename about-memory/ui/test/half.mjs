@@ -1,4 +1,5 @@
-// Half of the tests in one process with one browser: to start both for each file takes a second of processor time.
+// Runs half of the tests in one process with one browser. Starting both for each file would take a second of processor
+// time.
 import { readdirSync } from "node:fs";
 
 /** Loads every second file of tests, which registers its tests. */

@@ -1,5 +1,5 @@
-// Recordings and changes: each view shows the selected part of the time, and the figures are those of the script that
-// wrote the recordings, tests/suite/heap_pages.rs.
+// Recordings and changes: each view shows the selected part of the time. The expected figures follow from the script
+// that wrote the recordings, tests/suite/heap_pages.rs.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { statSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { folder, golden, open, program } from "./browser.mjs";
 const [before, after] = ["before", "after"].map((name) => golden(`heap/${name}.dmdrec`));
 let pages = 0;
 
-/** Writes a page without looking up symbols. */
+/** Writes a page without symbols. */
 function write(...files) {
   const page = join(folder, `heap-${pages++}.html`);
   execFileSync(program, ["html", "--no-fix-stacks", ...files, "-o", page]);
@@ -33,7 +33,7 @@ const frames = (page) =>
 /** Drags over the chart, from one share of the time to another. */
 async function drag(page, from, to) {
   const { x, y, width, height } = await page.locator(".time .chart").boundingBox();
-  // The border does not belong to the time.
+  // The border is not a part of the time axis.
   const at = (share) => x + 1 + share * (width - 2);
   await page.mouse.move(at(from), y + height / 2);
   await page.mouse.down();
@@ -67,7 +67,7 @@ test("a recording first shows its peak", async () => {
 test("a range selects what was allocated in it", async () => {
   const { page, faults, close } = await opened(before);
   await drag(page, 0.3, 0.5);
-  // At 0.5 s the fifth request is alive, and the cache has the blocks of 0.352 s and 0.452 s.
+  // At 0.5 s the fifth request is alive, and the cache contains the blocks of 0.352 s and 0.452 s.
   assert.equal(await sum(page), "2,000,000 B in 3 blocks allocated from 0.300 s to 0.500 s and alive at 0.500 s");
   assert.deepEqual(await rows(page), ["1,000,000 B 50.00% 1 server+0x210", "1,000,000 B 50.00% 2 server+0x220"]);
   await page.check("input[value=allocated]");
@@ -116,7 +116,7 @@ test("the keyboard moves both ends", async () => {
   for (const key of ["Home", "PageUp", "PageUp", "ArrowRight"]) await page.keyboard.press(key);
   assert.equal(await start.getAttribute("aria-valuetext"), "0.105 s");
   assert.equal(await sum(page), "4,500,001 B in 10 blocks allocated from 0.105 s to 1.000 s and alive at 1.000 s");
-  // The ends do not cross.
+  // The ends cannot cross.
   await page.keyboard.press("End");
   assert.equal(await start.getAttribute("aria-valuetext"), "0.995 s");
   await end.focus();
@@ -138,7 +138,7 @@ test("each view follows the range", async () => {
     "[+0x220]: 3,000,000 B (18.75%) in 6 blocks",
     "[+0x210]: 1,000,000 B (06.25%) in 1 block",
   ]);
-  // A zoomed frame stays zoomed while it exists.
+  // A zoomed frame stays zoomed as long as it exists.
   await page.locator(".frame", { hasText: "0x200]" }).click();
   await drag(page, 0.3, 0.5);
   await settled(page);
@@ -207,7 +207,7 @@ test("a change has both sides, in a table and as a flame graph", async () => {
   const all = await frames(page);
   assert.equal(all[0], "all: -400,000 B: from 16,000,000 B to 15,600,000 B, 9 to 9 blocks");
   assert.ok(all.includes("[+0x310]: +8,000,000 B: from 0 B to 8,000,000 B, 0 to 1 blocks"), all.join("\n"));
-  // Each stack has the width of its larger side.
+  // The width of each stack is its larger side.
   const widths = Object.fromEntries(
     await page.$$eval(".flame .frame", (all) => all.map((one) => [one.textContent.replace(/.*\+(0x\w+)\]$/, "$1"), one.getBoundingClientRect().width])),
   );

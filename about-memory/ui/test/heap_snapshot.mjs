@@ -1,4 +1,4 @@
-// Writes heap snapshots node by node, in the format of Firefox (CoreDump.proto).
+// Writes heap snapshots node by node, in Firefox's format (CoreDump.proto).
 import { writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 
@@ -22,7 +22,7 @@ export const node = (id, { edges = [], size = 16, type, coarse = 3, name = null,
   );
 export const frame = (id, name) => bytes(1, Buffer.concat([number(1, id), number(3, 1), number(4, 2), bytes(5, utf16(name)), bytes(7, utf16(name)), number(9, 0), number(10, 0)]));
 
-/** Writes a file of these nodes, the root first. */
+/** Writes a file of these nodes. The root is the first node. */
 export function writeSnapshot(path, nodes) {
   writeFileSync(path, gzipSync(Buffer.concat([message(number(1, 1_700_000_000_000_000)), ...nodes])));
 }

@@ -1,4 +1,4 @@
-// For any name of a report, the page shows text, runs no code and sends no requests.
+// The page must show any name of a report as text, and must run no code and send no requests.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -21,7 +21,7 @@ const EVIL = [
   "__proto__",
   "constructor",
 ];
-/** The name as a reader sees it. */
+/** Returns the name as a reader sees it. */
 const seen = (name) => name.replaceAll("\\", "/");
 
 test("names that are script tags stay text", async () => {
@@ -51,7 +51,7 @@ test("names that are script tags stay text", async () => {
   }
   await page.locator("#processes a", { hasText: "<script>alert(1)" }).click();
   assert.ok((await shown(page)).some((line) => line.includes("<script>alert(1)")));
-  // Tooltips, the index and the boxes of the treemap are text, too.
+  // Tooltips, the index and the boxes of the treemap also show names as text.
   assert.ok((await page.$$eval(".row", (rows) => rows.map((row) => row.title))).some((tip) => tip.includes("<script>")));
   assert.ok((await page.$$eval("#processes a", (links) => links.map((link) => link.href))).every((href) => href.endsWith("#")));
   await page.click("#tab-treemap");

@@ -1,4 +1,4 @@
-// Tests that run in Chromium and in Firefox, each on a server of its own.
+// Tests that run in Chromium and in Firefox. Each browser gets its own server.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { after, before, test } from "node:test";
@@ -22,7 +22,7 @@ export async function start(program, args, env = {}) {
   return child;
 }
 
-/** Runs steps on a server of its own in each browser. */
+/** Runs steps in each browser, with a separate server for each. */
 export function inBoth(title, args, steps, options = {}) {
   for (const name of ["Chromium", "Firefox"]) {
     const skip = options.skip || (name === "Firefox" && !hasFirefox ? "no Firefox" : false);

@@ -23,7 +23,7 @@ test("a million reports", { timeout: 600_000 }, async (t) => {
   const { page, faults, close } = await open(written);
   say("opened");
   const elements = () => page.evaluate(() => document.querySelectorAll("*").length);
-  assert.ok((await elements()) < 1000, "only rows in sight have elements");
+  assert.ok((await elements()) < 1000, "only visible rows have elements");
 
   start = clock();
   await ask(page, { verbose: true });
@@ -42,7 +42,7 @@ test("a million reports", { timeout: 600_000 }, async (t) => {
 
   await page.keyboard.press("Home");
   assert.match((await shown(page))[0], /^Total resident memory/);
-  // Drag the scroll bar to the middle, and to the end.
+  // Drags the scroll bar to the middle, then to the end.
   const drag = (part) =>
     page.evaluate((part) => {
       const list = document.querySelector(".list");
@@ -52,7 +52,7 @@ test("a million reports", { timeout: 600_000 }, async (t) => {
   const first = () => page.$eval(".row", (row) => Number(row.dataset.row));
   await drag(0.5);
   assert.ok(Math.abs((await first()) / number - 0.5) < 0.01, `row ${await first()} of ${number}`);
-  // A step of the wheel moves by its own distance, however many rows a pixel of the bar covers.
+  // A step of the wheel moves by its own distance, no matter how many rows a pixel of the bar covers.
   const before = await first();
   await page.mouse.move(600, 500);
   await page.mouse.wheel(0, 180);

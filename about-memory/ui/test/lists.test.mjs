@@ -1,4 +1,4 @@
-// A page follows changes of the server by another page or by a process.
+// A page shows changes of the server that another page or a process makes.
 import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,15 +16,15 @@ const examples = process.env.EXAMPLES ?? join(dirname(program ?? ""), "examples"
 const onRequest = join(examples, "on_request");
 after(end);
 
-/** A request that some other page makes. */
+/** Sends a request as another page. */
 const elsewhere = (b, method, path, body, type = "application/json") =>
   b.run(`return (async () => {
     const headers = { Authorization: "Bearer " + sessionStorage.getItem("about-memory-token"), "Content-Type": arguments[3] };
     return (await fetch("/api/" + arguments[1], { method: arguments[0], headers, body: arguments[2] })).json();
   })()`.replaceAll(/arguments\[(\d)\]/g, "args[$1]").replace("return (async", "const args = arguments; return (async"), method, path, body, type);
 
-inBoth("lists follow other pages, and what the reader does stays", [golden("firefox/diff.a.json"), golden("firefox/diff.b.json"), golden("dmd/diff-live-1.json"), golden("dmd/diff-live-2.json"), "--no-fix-stacks"], async (b) => {
-  // A report, with a row open, another one chosen, a filter half typed, and the focus in it.
+inBoth("lists follow other pages, and the reader's input stays", [golden("firefox/diff.a.json"), golden("firefox/diff.b.json"), golden("dmd/diff-live-1.json"), golden("dmd/diff-live-2.json"), "--no-fix-stacks"], async (b) => {
+  // A report with an open row, another active row, and a half-typed filter that has the focus.
   await b.go("#/report/1");
   await b.until("document.querySelector('.row.heading')");
   await b.focus(".list");
@@ -37,7 +37,7 @@ inBoth("lists follow other pages, and what the reader does stays", [golden("fire
   await b.until("document.querySelectorAll(\"#side a[href^='#/report/']\").length === 3");
   assert.deepEqual(await b.run("return [...document.querySelector('#against').options].map((one) => one.value)"), ["", "2", "3"]);
   assert.deepEqual(await b.run("return [window.field.isConnected, window.field.value, document.activeElement === window.field, window.row.isConnected, document.querySelector('#side').scrollTop]"), [true, "half", true, true, side]);
-  // Stacks: the list of those to compare with.
+  // Stacks: the list of stacks to compare with.
   await b.go("#/stacks/2");
   await b.until("document.querySelector('.table .row .name') && document.querySelector('#since')");
   const others = () => b.run("return [...document.querySelector('#since').options].map((one) => one.value)");
@@ -48,13 +48,13 @@ inBoth("lists follow other pages, and what the reader does stays", [golden("fire
   await b.until("document.querySelectorAll(\"#side a[href^='#/stacks/']\").length === 3");
   assert.deepEqual(await others(), ["", "1", "3"]);
   assert.deepEqual(await b.run("return [window.list.isConnected, document.activeElement.id]"), [true, "since"]);
-  // Reports over time: one more column.
+  // Reports over time: one more column appears.
   await b.rows("#/series?path=explicit");
   await elsewhere(b, "PUT", "reports?title=late", readFileSync(golden("firefox/diff.a.json"), "utf8"), "application/octet-stream");
   await b.until("document.querySelectorAll('.series th').length === 5");
 });
 
-/** More pages of a browser: each runs steps, and can be closed. */
+/** More pages of one browser. Each page runs steps and can be closed. */
 async function morePages(b, page, address, count) {
   const all = [{ run: (script) => b.run(script), close: () => page.close() }];
   if (b.name === "Chromium") {
@@ -85,10 +85,10 @@ async function morePages(b, page, address, count) {
   return all;
 }
 
-/** A browser has six connections to a server for all of its pages. */
-inBoth("seven pages of one browser show the same, whichever of them goes", [golden("firefox/diff.a.json"), golden("firefox/diff.b.json")], async (b, { page, origin, token }) => {
+/** A browser has six connections to a server, which all of its pages share. */
+inBoth("seven pages of one browser show the same, even if one is closed", [golden("firefox/diff.a.json"), golden("firefox/diff.b.json")], async (b, { page, origin, token }) => {
   const pages = await morePages(b, page, `${origin}/#token=${token}`, 6);
-  /** Waits until an expression is true in each page, one after the other, since a browser has one script at a time. */
+  /** Waits until an expression is true in each page, one page after the other, because a browser runs one script at a time. */
   const until = async (expression) => {
     const end = Date.now() + 30_000;
     for (const [place, one] of pages.entries()) {
@@ -113,14 +113,14 @@ inBoth("seven pages of one browser show the same, whichever of them goes", [gold
   const have = (count) => until(`document.querySelectorAll("#side a[href^='#/report/']").length === ${count}`);
   await compare(pages[6]);
   await have(3);
-  // The page that reads the events goes, and one of the others reads them from then on.
+  // The page that reads the events is closed. Another page must then read them.
   await pages.shift().close();
   await compare(pages[3]);
   await have(4);
   assert.equal((await readers()).length, 1);
   await compare(pages[0]);
   await have(5);
-  // One page is left, for the steps after these.
+  // One page stays open for the later steps.
   while (pages.length > 1) await pages.pop().close();
   await pages[0].run("return 0");
 });
@@ -130,7 +130,7 @@ const report = (mb) => ({ version: 1, hasMozMallocUsableSize: true, reports: [{ 
 let mb = 0;
 const growing = () => pretend("growing", () => report((mb += 4)), serve);
 
-inBoth("measurements have an axis of time, with the mark and what was taken", [], async (b) => {
+inBoth("measurements have an axis of time, with the mark, stacks and snapshots", [], async (b) => {
   mb = 4;
   const row = `.processes tr:has(input[aria-label$=" ${process.pid}"])`;
   await b.press("Measure", row);
@@ -151,12 +151,12 @@ inBoth("measurements have an axis of time, with the mark and what was taken", []
   const [mark, stacks] = [marks.find(([to]) => to === "#/report/2"), marks.find(([to]) => to === "#/stacks/1")];
   assert.match(mark[1], /^mark 2: mark of process \d+$/);
   assert.match(stacks[1], /^stacks 1: dump at /);
-  // A mark is at its report; the dump lies behind it and before the last report.
+  // The mark is at its report. The dump is after the mark and before the last report.
   const dots = await b.run("return [...document.querySelectorAll('.series svg circle')].map((one) => [one.querySelector('title').textContent, Number(one.getAttribute('cx'))])");
   assert.equal(dots.length, 3);
   const [, at] = dots.find(([title]) => / in 2\. mark of process /.test(title));
   assert.ok(Math.abs(at - mark[2]) < 1);
-  // Both ends of the axis have their time, and no text covers another one.
+  // Both ends of the axis show their time, and the texts do not overlap.
   const places = await b.run("return [...document.querySelectorAll('.series svg > text')].filter((one) => /^\\d?\\d:\\d\\d/.test(one.firstChild.textContent)).map((one) => { const { left, right } = one.getBoundingClientRect(); return [left, right, Number(one.getAttribute('x'))]; })");
   assert.deepEqual([places[0][2], places.at(-1)[2]], [Math.min(...dots.map(([, x]) => x)), Math.max(...dots.map(([, x]) => x))]);
   assert.ok(places.every(([left], at) => at === 0 || left > places[at - 1][1]), JSON.stringify(places));
@@ -177,7 +177,7 @@ inBoth("own displays of one breakdown are two, and the tree tools of a report ar
     assert.deepEqual(await shown(), [text, about, 2]);
   }
 
-  // Expand and collapse all, and small entries, also after a reload.
+  // Expand all, collapse all, and small entries. All must stay after a reload.
   const lines = () => b.run("return document.querySelector('.list .spacer').offsetHeight / 18");
   const reload = async () => {
     await b.run("window.isOld = true; setTimeout(() => location.reload())");
@@ -204,7 +204,7 @@ inBoth("own displays of one breakdown are two, and the tree tools of a report ar
   assert.equal(await b.run("return document.querySelector('#hide-tiny').checked"), false);
 });
 
-/** A file of displays, two of which differ in their direction only. */
+/** Writes a file of displays. Two of them differ only in their direction. */
 function displays() {
   const folder = mkdtempSync(join(tmpdir(), "displays-"));
   after(() => rmSync(folder, { recursive: true }));
@@ -224,7 +224,7 @@ inBoth("a recording that cannot be opened is saved and discarded; a program gets
   await b.until(row);
   await b.run(`${row}.querySelector('.recording input').click()`);
   await b.until(`${row}?.querySelector('.recording.on input')?.disabled === false`);
-  // The file is lost meanwhile.
+  // The file is deleted in the meantime.
   const all = readdirSync(recordings, { recursive: true }).filter((name) => name.endsWith("recording.dmdrec"));
   assert.equal(all.length, 1);
   const file = join(recordings, all[0]);
@@ -233,7 +233,7 @@ inBoth("a recording that cannot be opened is saved and discarded; a program gets
   await b.run(`${row}.querySelector('.recording input').click()`);
   await b.until(`${row}?.textContent.includes("Its recording cannot be opened")`);
   assert.equal(await b.run(`return ${row}.querySelector('.recording')`), null);
-  // Errors have lines of their own, without buttons beside them.
+  // Errors are on separate lines, without buttons beside them.
   const beside = await b.run(`const { top, bottom } = ${row}.querySelector('.error').getBoundingClientRect(); return [...${row}.querySelectorAll('button')].filter((one) => one.getBoundingClientRect().bottom > top && one.getBoundingClientRect().top < bottom).map((one) => one.textContent)`);
   assert.deepEqual(beside, []);
   await press("Open again");
@@ -245,7 +245,7 @@ inBoth("a recording that cannot be opened is saved and discarded; a program gets
   await b.until(`${row}?.querySelector('.recording:not(.on) input')`);
   assert.equal(existsSync(file), false);
   child.kill("SIGTERM");
-  // The address for `go tool pprof` gives the file once.
+  // The address for `go tool pprof` returns the file once.
   await b.go("#/stacks/1");
   await b.until("document.querySelector('select.export')");
   await b.run("const menu = document.querySelector('select.export'); menu.value = [...menu.options].find((one) => one.textContent.startsWith('an address')).value; menu.dispatchEvent(new Event('change'))");

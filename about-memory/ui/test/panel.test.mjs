@@ -1,4 +1,5 @@
-// Every action of Firefox's Memory panel, with Firefox's answers, and hostile files, by the page; in Chromium and in Firefox.
+// Every action of Firefox's Memory panel, Firefox's answers, and hostile files, tested on the page in Chromium and in
+// Firefox.
 import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,10 +15,10 @@ const [codeSearch, onRequest] = ["code_search", "on_request"].map((name) => join
 const missing = [codeSearch, onRequest].filter((example) => !existsSync(example));
 const noExample = missing.length === 0 ? false : `missing: ${missing.join(", ")}`;
 
-/** Waits until the list has as many snapshots that are read. */
+/** Waits until the list contains this many loaded snapshots. */
 const read = (browser, count) => browser.until("document.querySelectorAll(`#side li a[href*='#/memory/']`).length === arguments[0]", count);
 
-/** All changes of states that the server has told so far: `KIND STATE`. */
+/** Returns all changes of states that the server has sent so far, as `KIND STATE`. */
 async function events(browser) {
   const text = await browser.run(`
     const headers = { Authorization: "Bearer " + sessionStorage.getItem("about-memory-token") };
@@ -32,7 +33,7 @@ async function events(browser) {
   return data.filter((one) => one.kind).map(({ kind, state }) => `${kind} ${state}`);
 }
 
-/** The rows in sight: level, name, and the exact numbers. */
+/** The visible rows: level, name, and the exact numbers. */
 const rowsInSight = (browser) =>
   browser.run(`return [...document.querySelectorAll(".table .row")].filter((row) => row.querySelector(".name")).map((row) => [
     Number(row.getAttribute("aria-level")) - 1,
@@ -41,7 +42,7 @@ const rowsInSight = (browser) =>
     row.querySelector(".address")?.textContent.trim() ?? "",
   ])`);
 
-/** The actions of devtools/client/memory/constants.js, and where our page has each. */
+/** The actions of devtools/client/memory/constants.js, and the place of each action on our page. */
 const ACTIONS = `
   take-snapshot-start take-snapshot-end read-snapshot-start read-snapshot-end snapshot-error select-snapshot
   delete-snapshots-start delete-snapshots-end export-snapshot-start export-snapshot-end export-snapshot-error
@@ -94,7 +95,7 @@ inBoth("every action of Firefox's panel", [heap("small-a.fxsnapshot"), heap("sma
   await b.key("ArrowDown");
   assert.equal(await active(), 1);
   did("focus-census-node");
-  await b.key("ArrowLeft"); // to the row around it
+  await b.key("ArrowLeft"); // to its parent row
   await b.key("ArrowLeft");
   await b.until("Number(document.documentElement.dataset.rows) === arguments[0]", closed);
   did("collapse-census-node");
@@ -125,7 +126,7 @@ inBoth("every action of Firefox's panel", [heap("small-a.fxsnapshot"), heap("sma
   await has("tree-map error");
   did("take-tree-map-error");
 
-  // The difference, with the nodes of each side.
+  // The difference, with the nodes of each of the two snapshots.
   await b.press("Compare", "#side li:nth-child(1)");
   did("select-snapshot-for-diffing");
   await b.press("…with this", "#side li:nth-child(2)");
@@ -148,7 +149,7 @@ inBoth("every action of Firefox's panel", [heap("small-a.fxsnapshot"), heap("sma
   await b.press("in snapshot 1", "#main");
   await b.until("location.hash.startsWith('#/memory/1/individuals?')");
   await b.press("← Back to the aggregate", "#main");
-  // The view is as it was: its groups, its open rows, and the row that has the focus.
+  // The view is restored: its groups, its open rows, and the focused row.
   await b.until("location.hash.startsWith('#/diff/1/2?by=type') && document.querySelector('.table .row.active .name') && Number(document.documentElement.dataset.rows) === arguments[0]", wide);
   assert.equal(await active(), at);
   await b.focus(".table .list");
@@ -225,7 +226,7 @@ inBoth("every action of Firefox's panel", [heap("small-a.fxsnapshot"), heap("sma
   await has("individuals error");
   did("individuals-error");
 
-  // Files: import, a bad one, save, and a save that fails.
+  // Files: an import, a bad file, a saved file, and a save that fails.
   const folder = mkdtempSync(join(tmpdir(), "panel-"));
   const bad = join(folder, "bad.fxsnapshot");
   writeFileSync(bad, "no snapshot");
@@ -248,7 +249,7 @@ inBoth("every action of Firefox's panel", [heap("small-a.fxsnapshot"), heap("sma
   await b.press("×", "#side li:nth-child(3)");
   await read(b, 2);
   await has("snapshot removed");
-  await b.run("window.old.click()"); // as a second tab that has not seen it
+  await b.run("window.old.click()"); // like a second tab that has not seen the removal
   await says("there is no snapshot 3");
   did("export-snapshot-error");
 
@@ -281,7 +282,7 @@ inBoth("every action of Firefox's panel", [heap("small-a.fxsnapshot"), heap("sma
   await b.until("location.hash.startsWith('#/stacks/') && document.querySelector('.list .row')?.title");
   did("toggle-record-allocation-stacks-end");
 
-  // All at once, also the one that failed.
+  // Removes all snapshots at once, including the failed one.
   await b.press("Delete all", "#side");
   await b.until("document.querySelectorAll('#side ul:first-of-type li').length === 0");
   did("delete-snapshots-start", "delete-snapshots-end");
@@ -322,11 +323,11 @@ inBoth("Firefox's answers are on the page", ["small-a", "small-b", "medium"].map
       await b.rows(`#/memory/${at + 1}/census?${address}`);
       same(await rowsInSight(b), rowsOf(trees[key].tree), `${name} ${key}`);
     }
-    // Dominators: retained and shallow size, label and address of those below the root.
+    // Dominators: retained and shallow size, label and address of the nodes below the root.
     await b.rows(`#/memory/${at + 1}/dominators`);
     await b.focus(".table .list");
     await b.key("Home");
-    // The first fifteen are open.
+    // The first fifteen rows are open.
     for (let row = 0; row < 15; row++) {
       const open = await b.run("return [document.querySelector('.row.active').getAttribute('aria-expanded'), document.documentElement.dataset.rows]");
       if (open[0] === "true") {
@@ -381,7 +382,7 @@ inBoth("everything can be done by keyboard", [heap("small-a.fxsnapshot"), heap("
   await tabTo(text("1. small-a"));
   await b.key("Enter");
   await b.until("location.hash === '#/memory/1/census' && document.activeElement.className === 'list'");
-  // The groups, turned around, and one of them open.
+  // The inverted groups, with one group open.
   await tabTo("at.parentElement?.textContent.includes('Invert')", true);
   await b.key("Space");
   await b.until("location.hash.includes('invert=0') && document.querySelector('.table .row .name') && document.activeElement.className === 'list'");
@@ -395,7 +396,7 @@ inBoth("everything can be done by keyboard", [heap("small-a.fxsnapshot"), heap("
   await b.run("window.isOld = true; setTimeout(() => location.reload())");
   await b.until("!window.isOld && document.documentElement.dataset.state === 'ready' && document.querySelectorAll('.table .row .name').length === arguments[0]", before.length);
   assert.deepEqual(await rowsInSight(b), before);
-  // Nodes, the height of their paths, and the graph of them, which leads on.
+  // Nodes, the height of their paths, and the graph of the paths with links to other nodes.
   await tabTo(text("Dominators"), true);
   await b.key("Enter");
   await b.until("location.hash.includes('dominators') && document.activeElement.className === 'list' && document.querySelector('.paths')?.dataset.node");
@@ -423,7 +424,7 @@ inBoth("everything can be done by keyboard", [heap("small-a.fxsnapshot"), heap("
   await b.key("ArrowDown", "Control");
   await b.until("location.hash.startsWith('#/memory/2/')");
   // A report: open, close, exact bytes.
-  // Beyond the end of the page the browser's own controls have the focus, so this goes back.
+  // Behind the end of the page, the browser's own controls get the focus, so this moves backwards.
   await tabTo(text("diff.a.json"), true);
   await b.key("Enter");
   await b.until("location.hash === '#/report/1' && document.activeElement.getAttribute('role') === 'tree'");
@@ -452,11 +453,11 @@ inBoth("everything can be done by keyboard", [heap("small-a.fxsnapshot"), heap("
   assert.ok(frames.some((name) => name === "(unreported)") && frames.length > 1, frames.join(", "));
 });
 
-/** Files that Firefox has accepted or refused, among them some that are made to harm. */
+/** Files that Firefox has accepted or refused. Some of them are made to do harm. */
 const hostile = readdirSync(heap("handmade")).filter((name) => name.endsWith(".fxsnapshot"));
 const verdicts = JSON.parse(readFileSync(heap("handmade/verdicts.json")));
 
-inBoth("hostile snapshots are read or refused in words", hostile.slice(0, 90).map((name) => heap(`handmade/${name}`)), async (b) => {
+inBoth("hostile snapshots are read, or refused with a message", hostile.slice(0, 90).map((name) => heap(`handmade/${name}`)), async (b) => {
   await b.until("[...document.querySelectorAll('#side li')].length === arguments[0] && [...document.querySelectorAll('#side li')].every((one) => one.querySelector('a.title, .error'))", Math.min(90, hostile.length));
   const items = await b.run("return [...document.querySelectorAll('#side ul:first-of-type li')].map((one) => ({ title: one.querySelector('.title').textContent.replace(/^\\d+\\. /, ''), error: one.querySelector('.error')?.textContent ?? null, id: /^\\d+/.exec(one.querySelector('.title').textContent)[0] }))");
   let opened = 0;
@@ -467,7 +468,7 @@ inBoth("hostile snapshots are read or refused in words", hostile.slice(0, 90).ma
       assert.ok(error.length > 3 && !error.includes("panicked"), `${title}: ${error}`);
       continue;
     }
-    // Each view shows rows, or the reason why it has none.
+    // Each view shows rows, or the reason why there are none.
     for (const view of ["census?by=internalType", "dominators", "treemap"]) {
       await b.go(`#/memory/${id}/${view}`);
       await b.until("document.querySelector('#main .bar') && !/…$/.test(document.getElementById('status').textContent) && document.getElementById('status').textContent !== ''");
@@ -475,6 +476,6 @@ inBoth("hostile snapshots are read or refused in words", hostile.slice(0, 90).ma
     opened++;
   }
   assert.ok(opened > 20, String(opened));
-  // A file with names that would be code elsewhere.
+  // A file with names that would be code in another context.
   assert.equal(await b.run("return document.querySelectorAll('script').length"), 1);
 }, { mayFail: /status of 4\d\d/ });

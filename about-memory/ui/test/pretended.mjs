@@ -1,4 +1,4 @@
-// Pretended processes: sockets that answer as a test wants.
+// Imitated processes: sockets that send the answers of a test.
 import { mkdirSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { after } from "node:test";
 const all = [];
 after(() => all.forEach((one) => one.close()));
 
-/** A process below the folder `runtime` that answers `hello`. `answer` gets all other requests, with their connections. */
+/** Imitates a process in the folder `runtime` that answers `hello`. `answer` gets all other requests with their connections. */
 export function pretend(runtime, pid, hello, answer) {
   const folder = join(runtime, "about-memory");
   mkdirSync(folder, { recursive: true, mode: 0o700 });

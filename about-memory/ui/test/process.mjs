@@ -1,4 +1,4 @@
-// A process that the tests pretend to be: it answers a server with reports of their choice.
+// An imitated process. It answers a server with the reports of a test.
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 
 /**
- * Listens as this process. `reports` gives the report file of each measurement. The servers that `serve` starts find the
- * process, and no other; `asked` counts its requests.
+ * Listens as this process. `reports` returns the report file of each measurement. The servers that `serve` starts find
+ * only this process. `asked` counts its requests.
  */
 export async function pretend(name, reports, serve) {
   const folder = mkdtempSync(join(tmpdir(), "process-"));
@@ -30,7 +30,7 @@ export async function pretend(name, reports, serve) {
     socket.on("error", () => {});
   });
   await new Promise((ready) => listener.listen(join(folder, "about-memory", `${process.pid}-${ticks}.sock`), ready));
-  // A test that fails does not close it, and ends all the same.
+  // A failing test does not close the listener, but must still end.
   listener.unref();
   const runtime = process.env.XDG_RUNTIME_DIR;
   process.env.XDG_RUNTIME_DIR = folder;

@@ -1,5 +1,5 @@
-// The page sums and sorts by itself. These tests compare it with the text of the program, also in cases without an
-// answer of Firefox: filters that separate a leaf from the entries below it, chains, diffs.
+// The page itself sums and sorts. These tests compare it with the program's text, also in cases without an answer from
+// Firefox: filters that separate a leaf from the entries below it, chains, diffs.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
@@ -30,7 +30,7 @@ async function check(files, asked) {
   await close();
 }
 
-/** Some filters, from a sample's words. */
+/** Some filters with words from a sample. */
 const FILTERS = [
   {},
   { hideTiny: false },
@@ -46,12 +46,12 @@ const FILTERS = [
 
 test("a real report", () => check([golden("firefox/sample.json.gz")], FILTERS));
 
-test("a diff of unlike reports", () => {
+test("a diff of reports with few common paths", () => {
   const [first, second] = ["a", "b"].map((side) => golden(`firefox/diff-rand1.${side}.json`));
   return check([first, second], FILTERS);
 });
 
-test("a diff to nothing", () => check([golden("firefox/sample.json.gz"), report()], FILTERS));
+test("a diff with an empty report", () => check([golden("firefox/sample.json.gz"), report()], FILTERS));
 
 const ODD = [
   { path: "explicit/a", amount: 5 * MB },
@@ -84,7 +84,7 @@ test("the same, as a diff", () => {
   return check([report(...ODD), report(...second)], CUTS);
 });
 
-test("heap-unclassified that is reported", () =>
+test("heap-unclassified as a report", () =>
   check(
     [
       report(

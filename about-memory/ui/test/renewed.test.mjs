@@ -1,4 +1,4 @@
-// A live report shares data with an earlier measurement: with new amounts, its rows are those of a fresh load.
+// A live report shares data with an earlier measurement. With new amounts, its rows equal the rows of a fresh load.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ after(end);
 
 const ROUNDS = process.env.THOROUGH ? 25 : 8;
 
-/** The page's model, without a page. */
+/** Returns the page's model, without a page. */
 async function model() {
   const contents = 'export { decode } from "./data/reports"; export { Model } from "./model/model";';
   const built = await build({ stdin: { contents, resolveDir: new URL("../src", import.meta.url).pathname, loader: "ts" }, bundle: true, format: "esm", write: false });
@@ -23,7 +23,7 @@ async function model() {
 }
 
 let seed = 1;
-/** The next number below `end`, the same in each run. */
+/** Returns the next pseudo-random number below `end`. The sequence is the same in each run. */
 const below = (end) => ((seed = (Math.imul(seed, 1103515245) + 12345) >>> 0) >>> 16) % end;
 const one = (of) => of[below(of.length)];
 
@@ -32,8 +32,8 @@ let of = KINDS[0];
 const amounts = new Map();
 
 /**
- * Reports of the same paths, whose amounts are often equal, tiny, zero, negative, or too large for the sums of floats. Several
- * measurements have amounts of a kind, and from one to the next a few change, or many.
+ * Reports of the same paths. Their amounts are often equal, tiny, zero, negative, or too large for sums of floats.
+ * Several measurements in a row have amounts of one kind. Between two of them, a few or many amounts change.
  */
 function reports() {
   if (below(8) === 0) of = one(KINDS);
@@ -47,7 +47,7 @@ function reports() {
   return { version: 1, hasMozMallocUsableSize: true, reports: [...trees, { ...report("heap-allocated"), kind: 2 }] };
 }
 
-test("a later measurement has the rows of a fresh load, whatever its amounts are", async () => {
+test("a later measurement has the rows of a fresh load for any amounts", async () => {
   const { decode, Model } = await model();
   const { close, origin, token } = await pretend("random", reports, serve);
   const call = async (path, body) => {
@@ -84,8 +84,8 @@ test("a later measurement has the rows of a fresh load, whatever its amounts are
       }
     }
   }
-  assert.ok(lengths.size > 10, "rows come and go");
-  // A warning of a value, which comes or goes, makes new nodes.
+  assert.ok(lengths.size > 10, "rows must appear and disappear");
+  // A warning about a value makes new nodes when it appears or disappears.
   assert.ok(kept > ROUNDS, "only amounts change");
   assert.ok(large > 0, "sums are too large for floats");
   await close();

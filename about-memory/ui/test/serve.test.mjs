@@ -1,4 +1,4 @@
-// The page of `about-memory serve`: every view by its address, by mouse and by keyboard.
+// The page of `about-memory serve`: every view by its address, by pointer and by keyboard.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -18,7 +18,7 @@ test("the token leaves the address and a reload keeps the view", async () => {
   assert.ok(!page.url().includes(token));
   await read(1);
   await go("#/memory/1/census?by=objectClass&sort=count&asc=1");
-  // How many rows are in sight depends on the height of the list, which the page learns when it has been laid out.
+  // The number of visible rows depends on the height of the list, which is known only after the layout.
   const first = async () => (await rows()).slice(0, 10);
   const before = await first();
   assert.equal(before.length, 10);
@@ -29,7 +29,7 @@ test("the token leaves the address and a reload keeps the view", async () => {
   await close();
 });
 
-test("a page without the token says what to do", async () => {
+test("a page without the token shows how to get one", async () => {
   const { origin, close } = await serve();
   const other = await newPage();
   await other.page.goto(origin);
@@ -112,7 +112,7 @@ test("tree map, dominators, suspects, search and difference have addresses", asy
   await close();
 });
 
-test("snapshots stand side by side, with what grew first", async () => {
+test("snapshots stand side by side, with the largest growth first", async () => {
   const { page, faults, close, read, go, rows } = await serve(heap("small-a.fxsnapshot"), heap("small-b.fxsnapshot"), heap("medium.fxsnapshot"));
   await read(3);
   await page.click("text=All snapshots side by side");
@@ -128,7 +128,7 @@ test("snapshots stand side by side, with what grew first", async () => {
   await page.click("button:has-text('Snapshot 2')");
   await page.waitForFunction(() => location.hash.includes("sort=in-1"));
   await page.waitForFunction(() => document.querySelector(".table .row"));
-  // Without the second one.
+  // Without the second snapshot.
   await page.click("label:has-text('2. small-b')");
   await page.waitForFunction(() => location.hash.startsWith("#/generations/1/3?"));
   await page.waitForFunction(() => document.querySelectorAll(".table .heads button").length === 4);
@@ -151,7 +151,7 @@ test("the menu exports and the buttons compare and remove", async () => {
     assert.equal((await download).suggestedFilename(), name);
   }
   await page.waitForFunction((text) => document.getElementById("status").textContent === text, status);
-  // The second begins while the first runs.
+  // The second computation starts while the first one runs.
   await page.evaluate(() => {
     const select = document.querySelector("select.export");
     for (const value of ["1", "2"]) {
@@ -227,7 +227,7 @@ test("a dump has its stacks by kind, holder and caller", async () => {
   }
   assert.equal(sum, all);
   assert.match(page.url(), /kind=3/);
-  // The address shows the same kind and view again.
+  // The address restores the same kind and view.
   await page.click("text=Callers");
   await page.waitForSelector(".callers .row");
   await page.reload();
@@ -257,7 +257,7 @@ test("callers and callees lead from one function to the next", async () => {
   await page.waitForSelector(".callers .row");
   await page.focus(".callers .list");
   const chosen = () => page.textContent(".callers h2");
-  // Down to a function that somebody called.
+  // Moves down to a function that has a caller.
   for (let step = 0; step < 30 && (await page.$(".callers section:first-of-type button")) === null; step++) {
     await page.keyboard.press("ArrowDown");
   }
@@ -348,7 +348,8 @@ test("a process is followed, with a mark and a line of its memory", { skip: noEx
   await page.check("#live");
   await page.waitForFunction(() => Number(document.getElementById("main").dataset.looks) > 1);
   assert.match(page.url(), /live=1/);
-  // Off and on during a look: it goes on, one look at a time.
+  // The reader switches "live" off and on during a measurement. The updates continue, and only one measurement runs at
+  // a time.
   let [now, most, looks] = [0, 0, 0];
   await page.route("**/api/measure", async (route) => {
     most = Math.max(most, ++now);
@@ -393,7 +394,7 @@ test("a row of a report leads to the stacks of its blocks", { skip: noExample },
   await page.waitForFunction(() => document.querySelector("#kind") && document.querySelector("#kind").value !== "0");
   assert.match(await chosen(), /^reported by explicit\/search\/interner$/);
   assert.match(await page.textContent(".sum"), / MiB in [\d,]+ blocks$/);
-  // The address keeps it. What no reporter reports is unreported.
+  // The address keeps the row. Blocks without a reporter are unreported.
   await page.reload();
   await page.waitForSelector("#kind");
   assert.match(await chosen(), /^reported by explicit\/search\/interner$/);
@@ -426,11 +427,11 @@ test("a process without a derive shows its types, fields and waste", { skip: noE
     return (await lines()).map(([bytes, , blocks, what]) => `${bytes} ${blocks} ${what}`);
   };
   const waste = await choose("waste");
-  // Room for 10 users of 48 bytes, 4 of them used.
+  // The vector has room for 10 users of 48 bytes, and 4 of them are used.
   assert.ok(waste.includes("288 B 1 [typed_heap_victim::User]: capacity beyond length of 480 B, 40% full"), waste.join("\n"));
   const fields = await choose("field");
   assert.ok(fields.some((line) => line.endsWith(" 49 typed_heap_victim::Node.next.Some")), fields.join("\n"));
-  // A reload keeps the table; from a type one gets to its blocks.
+  // A reload keeps the table. A type links to its blocks.
   await page.reload();
   await page.waitForSelector(".types select");
   assert.equal(await page.inputValue(".types select"), "field");
@@ -438,16 +439,16 @@ test("a process without a derive shows its types, fields and waste", { skip: noE
   await page.click(".types a:text-is('typed_heap_victim::Copies')");
   await page.waitForSelector(".table .row");
   assert.match(await page.textContent(".table .row"), /24 B.*typed_heap_victim::Copies/);
-  // A table of pointers has no bytes, and leads to the blocks of the type that the pointers say.
+  // A table of pointers has no bytes. It links to the blocks of the type that the pointers name.
   await page.route("**/api/types/1", async (route) => {
     const answer = await (await route.fetch()).json();
-    const row = { bytes: 0, blocks: 1234, text: "A, and the stack says B", of_type: "A" };
+    const row = { bytes: 0, blocks: 1234, text: "A, and the stack names B", of_type: "A" };
     answer.tables.push({ name: "disagreement", title: "Disagreements", counts: "pointers", whole: 0, rows: [row], left_out: 0 });
     await route.fulfill({ json: answer });
   });
   await go("#/memory/1/types?by=disagreement");
-  await page.waitForSelector(".types a:text-is('A, and the stack says B')");
-  assert.deepEqual(await lines(), [["Pointers", "What"], ["1,234", "A, and the stack says B"]]);
+  await page.waitForSelector(".types a:text-is('A, and the stack names B')");
+  assert.deepEqual(await lines(), [["Pointers", "What"], ["1,234", "A, and the stack names B"]]);
   await page.click(".types a");
   await page.waitForFunction(() => location.hash.includes("filter=A"));
   await page.unroute("**/api/types/1");
@@ -466,7 +467,7 @@ test("reports, dumps and recordings are loaded, and two are compared", async () 
   await page.waitForFunction(() => location.hash.includes("regex=1") && !document.querySelector(".list").textContent.includes("No results found."));
   await page.fill("#filter", "(");
   await page.waitForFunction(() => document.getElementById("status").className === "error");
-  // As in about:memory, two choices of a file.
+  // As in about:memory, two files are chosen one after the other.
   await two.setInputFiles(golden("firefox/diff.a.json"));
   await page.waitForFunction(() => /baseline/.test(document.getElementById("status").textContent));
   await page.locator("#side input[type=file]").nth(1).setInputFiles(golden("firefox/diff.b.json"));
@@ -490,15 +491,15 @@ test("reports, dumps and recordings are loaded, and two are compared", async () 
   await page.locator("#side input[type=file]").nth(0).setInputFiles(golden("heap/before.dmdrec"));
   await page.waitForFunction(() => location.hash.startsWith("#/stacks/4") && document.querySelector(".time svg"));
   await page.locator("#side input[type=file]").nth(0).setInputFiles({ name: "bad.json", mimeType: "application/json", buffer: Buffer.from("no report") });
-  // The page says what is wrong with each of both kinds of file.
+  // The page shows the reasons for both kinds of file.
   const wrong = /^Not a report: bad\.json: .+\. Not a dump or a recording of DMD: bad\.json: .+\.$/;
   await page.waitForFunction((wrong) => new RegExp(wrong).test(document.getElementById("status").textContent), wrong.source).catch(async () => assert.match(await page.textContent("#status"), wrong));
-  // The refused files are the only ones of which the browser tells.
+  // The browser reports only the refused files as errors.
   assert.deepEqual(faults.filter((fault) => !/status of 409/.test(fault)), []);
   await close();
 });
 
-test("paths are asked only for the node on which the focus rests", async () => {
+test("paths are requested only for the node on which the focus rests", async () => {
   const { page, faults, close, read, go } = await serve(heap("small-a.fxsnapshot"));
   await read(1);
   await go("#/memory/1/dominators");
@@ -515,9 +516,9 @@ test("paths are asked only for the node on which the focus rests", async () => {
   await close();
 });
 
-test("without processes the page says how to get some", async () => {
+test("without processes the page explains how to start one", async () => {
   const { page, faults, close } = await serve();
-  // Firefox's panel throws.
+  // Firefox's panel throws an error here.
   await page.keyboard.press("Control+ArrowUp");
   await page.waitForFunction(() => /ABOUT_MEMORY=listen|Measure/.test(document.getElementById("main").textContent));
   assert.deepEqual(faults, []);

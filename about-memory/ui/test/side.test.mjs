@@ -11,7 +11,7 @@ after(end);
 const status = (page, text) => page.waitForFunction((text) => document.getElementById("status").textContent === text, text);
 const focused = (page) => page.evaluate(() => document.activeElement.getAttribute("aria-label"));
 
-test("a difference begins with a snapshot that is there, and the keyboard stays in the list", async () => {
+test("a difference starts with an existing snapshot, and the focus stays in the list", async () => {
   const { page, faults, close, read } = await serve(heap("small-a.fxsnapshot"), heap("medium.fxsnapshot"), heap("small-b.fxsnapshot"));
   await read(3);
   const button = (place, text) => page.locator(`#side li:nth-child(${place}) button`, { hasText: text });
@@ -24,7 +24,7 @@ test("a difference begins with a snapshot that is there, and the keyboard stays 
   await page.keyboard.press("Enter");
   await status(page, "");
   assert.equal(await button(3, "Compare").count(), 1);
-  // The list is made anew as the server's events come.
+  // The list is created again when the server's events arrive.
   await page.keyboard.press("Enter");
   await button(3, "…with this").focus();
   await page.evaluate(() => document.querySelector("#side li:first-child button:last-of-type").click());
@@ -38,7 +38,7 @@ test("a difference begins with a snapshot that is there, and the keyboard stays 
   await close();
 });
 
-test("Ctrl with an arrow goes from snapshot to snapshot only", async () => {
+test("Ctrl with an arrow moves only between snapshots", async () => {
   const { page, faults, close, read, go } = await serve(heap("small-a.fxsnapshot"), heap("medium.fxsnapshot"), golden("firefox/diff.a.json"));
   await read(2);
   await go("#/memory/1/census?by=objectClass");
@@ -60,7 +60,7 @@ test("Ctrl with an arrow goes from snapshot to snapshot only", async () => {
   await close();
 });
 
-test("of two answers with the server's state the later question counts", async () => {
+test("of two answers with the server's state, the answer to the later request is shown", async () => {
   const { page, faults, close } = await serve(golden("firefox/diff.a.json"), golden("firefox/diff.b.json"));
   let answer;
   const held = new Promise((resolve) => (answer = resolve));
@@ -94,10 +94,10 @@ test("windows that the reader has scrolled past are not waited for", async () =>
   const ended = [];
   await page.route("**/api/query", async (route) => {
     const { rows } = route.request().postDataJSON();
-    // The paths of a node have none.
+    // A request for a node's paths has no rows.
     if (!rows) return route.continue();
     starts.push(rows.start);
-    // The first of them never has an answer.
+    // The first request is never answered.
     if (starts.length > 1) await route.continue();
   });
   page.on("requestfailed", (request) => request.url().endsWith("/api/query") && ended.push(request.postDataJSON().rows?.start));
@@ -115,7 +115,7 @@ test("windows that the reader has scrolled past are not waited for", async () =>
   await close();
 });
 
-test("a process that has ended leaves the cells to its successor of the same number", async () => {
+test("an ended process keeps the cells of a new process with the same id unchanged", async () => {
   const { page, faults, close } = await serve();
   const process = { pid: 7, requests: [], started: 1, heap: 2048, resident: 3 * 1048576 };
   const ended = { pid: 7, name: "before", ended: true, recording: true, error: "has ended", resident: null, heap: null };

@@ -1,4 +1,4 @@
-// Snapshots that the page takes, and the groups among suspects.
+// Snapshots that the page takes, and groups among suspects.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ after(end);
 
 const small = fileURLToPath(new URL("../../../heap-graph/tests/golden/small-a.fxsnapshot", import.meta.url));
 
-test("a snapshot was taken once it is read", async () => {
+test("a snapshot counts as taken when it is read", async () => {
   const runtime = join(folder, "taking");
   const waiting = [];
   const answer = (request, stream) => {
@@ -32,7 +32,7 @@ test("a snapshot was taken once it is read", async () => {
   };
   await page.waitForSelector("text=Take snapshot");
   await take();
-  assert.deepEqual(await messages(), [], "the server has accepted the request, and has no snapshot yet");
+  assert.deepEqual(await messages(), [], "the server has accepted the request, but has not read the snapshot yet");
   waiting.pop().end(readFileSync(small));
   await page.waitForSelector(".messages li");
   assert.deepEqual(await messages(), ["Took a snapshot of process 4200001"]);
@@ -43,7 +43,7 @@ test("a snapshot was taken once it is read", async () => {
   await page.waitForFunction(() => document.querySelectorAll(".messages li").length === 2);
   assert.match((await messages())[0], /not today/);
 
-  // The newest snapshot is removed while the page waits for it, and no later one follows.
+  // The newest snapshot is removed while the page waits for it, and no later snapshot follows.
   await page.click("text=Take snapshot");
   await page.waitForFunction(() => document.querySelector("#side li:last-child small")?.textContent === "Saving snapshot…");
   await page.click("#side li:last-child button[aria-label^='Remove this snapshot']");
@@ -66,7 +66,7 @@ test("suspects of one class are a group that opens", async () => {
   assert.deepEqual(others, []);
   assert.match(group, /^117\.19 KiB(59|60)\.\d\d%.*▸ 1200 of SavedFrame$/);
   assert.match(alone, /Cache @ 0x1388$/);
-  // A group has no paths; the nodes in it have.
+  // A group has no paths, but the nodes in it have.
   assert.match(await page.textContent(".paths"), /Select an item/);
   await page.focus(".table .list");
   await page.keyboard.press("ArrowRight");

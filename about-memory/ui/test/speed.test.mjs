@@ -1,6 +1,6 @@
-// The cost of the page: no long task while a reader scrolls a large heap, and little for each update of a live report.
-// Figures are processor time of the page's main thread, so that other work on the machine does not count. With
-// ABOUT_MEMORY_BIG, a heap snapshot, the first test scrolls that one; the figures are in the output.
+// The cost of the page: no long task while a reader scrolls a large heap, and little work for each update of a live
+// report. Figures are processor time of the page's main thread, so that other work on the machine does not count. The
+// output contains the figures. If ABOUT_MEMORY_BIG names a heap snapshot, the first test scrolls that snapshot.
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,15 +11,15 @@ import { golden } from "./browser.mjs";
 import { pretend } from "./process.mjs";
 import { end, serve } from "./server.mjs";
 
-/** `./test` has no timings. */
+/** `./test` runs no timings. */
 const skip = process.env.THOROUGH ? false : "timings: THOROUGH=1";
 
-/** Milliseconds of a loop in the page, where a look at 5,072 reports costs about 10. */
+/** The time of a loop in the page, in milliseconds, on a machine where an update of 5,072 reports costs about 10. */
 const LOOP = 150;
 
 after(end);
 
-/** A heap snapshot: a root over many lists, each over some strings. */
+/** Writes a heap snapshot: a root with many lists, each with some strings. */
 function snapshot(file, lists) {
   const number = (value) => {
     const bytes = [];
@@ -49,7 +49,7 @@ function snapshot(file, lists) {
   writeFileSync(file, gzipSync(Buffer.concat(parts), { level: 1 }));
 }
 
-/** Traces the page while `run` runs; returns the processor time of each task of its main thread, in milliseconds. */
+/** Traces the page while `run` runs. Returns the processor time of each task of its main thread, in milliseconds. */
 async function tasks(page, run) {
   const session = await page.context().newCDPSession(page);
   const events = [];
@@ -63,7 +63,7 @@ async function tasks(page, run) {
   const mains = new Map();
   for (const { name, args, pid, tid } of events) if (name === "thread_name" && args.name === "CrRendererMain") mains.set(`${pid} ${tid}`, 0);
   const all = events.filter(({ name, pid, tid }) => name === "RunTask" && mains.has(`${pid} ${tid}`));
-  // Other renderers are idle; the page's is the busiest.
+  // Other renderers are idle, so the page's renderer is the busiest.
   for (const { pid, tid, tdur } of all) mains.set(`${pid} ${tid}`, mains.get(`${pid} ${tid}`) + (tdur ?? 0));
   const [busiest] = [...mains].sort(([, a], [, b]) => b - a)[0];
   await session.detach();
@@ -90,7 +90,7 @@ test("no task of the page takes 50 ms while a large heap scrolls", { skip }, asy
         const frame = (time) => window.frames_ && (window.frames_.push(time), requestAnimationFrame(frame));
         requestAnimationFrame(frame);
       });
-      // Two seconds with the wheel, then leaps as with the scroll bar.
+      // Two seconds of scrolling with the wheel, then jumps as with the scroll bar.
       for (let turn = 0; turn < 120; turn++) {
         await page.mouse.wheel(0, 400);
         await page.waitForTimeout(8);
@@ -113,7 +113,7 @@ test("no task of the page takes 50 ms while a large heap scrolls", { skip }, asy
     t.diagnostic(`${title}: ${total} rows, ${found.length} tasks, the longest ${longest.toFixed(1)} ms; frames ${gaps[gaps.length >> 1].toFixed(1)} ms apart (median), ${gaps[Math.floor(gaps.length * 0.95)].toFixed(1)} ms (95 %)`);
     assert.ok(found.length > 50 && longest > 0);
     assert.ok(longest < 50, `${title}: ${longest} ms`);
-    // The page has the rows in sight, and no more.
+    // The page has elements only for visible rows.
     assert.ok((await page.$$eval("*", (all) => all.length)) < 3000);
     if (title === "dominators") assert.ok(total >= 5_000, String(total));
   }
@@ -122,8 +122,8 @@ test("no task of the page takes 50 ms while a large heap scrolls", { skip }, asy
   rmSync(folder, { recursive: true });
 });
 
-test("a look at a live report of 5,000 rows costs the page little, and its process nothing but the reports", { skip }, async (t) => {
-  // A process that answers with a real report.
+test("an update of a live report of 5,000 rows costs the page little, and its process only the reports", { skip }, async (t) => {
+  // An imitated process that answers with a real report.
   const set = JSON.parse(gunzipSync(readFileSync(golden("firefox/sample.json.gz"))));
   let grown = 0;
   const reports = () => {
@@ -137,14 +137,14 @@ test("a look at a live report of 5,000 rows costs the page little, and its proce
   await page.check("#live");
   const looks = () => page.evaluate(() => Number(document.getElementById("main").dataset.looks ?? 0));
   const until = (count) => page.waitForFunction((count) => Number(document.getElementById("main").dataset.looks) >= count, count, { timeout: 60_000 });
-  await until(3); // the compiler has seen the code
+  await until(3); // the browser has compiled the code by then
   const before = new Map(asked);
   const first = await looks();
   const costs = [];
   let longest = 0;
   for (let turn = 0; turn < 3; turn++) {
     const from = await looks();
-    // The test does not ask the page meanwhile.
+    // The test sends the page no commands in this time.
     const found = await tasks(page, () => page.waitForTimeout(3_000));
     const renewed = (await looks()) - from;
     assert.ok(renewed > 0);
@@ -158,18 +158,18 @@ test("a look at a live report of 5,000 rows costs the page little, and its proce
   });
   const renewed = (await looks()) - first;
   const measured = asked.get("report") - before.get("report");
-  // The work of the browser for a page that does not change.
+  // The browser's work for a page that does not change.
   await page.uncheck("#live");
   await page.waitForTimeout(500);
   const still = (await tasks(page, () => page.waitForTimeout(3_000))).reduce((sum, task) => sum + task, 0) / 3;
   t.diagnostic(`a still page: ${still.toFixed(1)} ms each second`);
   t.diagnostic(`${set.reports.length} reports: ${costs.map((cost) => cost.toFixed(1)).join(", ")} ms of the page for each look, the longest task ${longest.toFixed(1)} ms; the loop ${loop.toFixed(1)} ms`);
   assert.ok(set.reports.length > 5_000);
-  // The figure is about 10 ms where nothing else runs. A machine that is slower now takes as much longer for a loop.
+  // The figure is about 10 ms on an idle machine. A machine that is slower now needs proportionally longer for a loop.
   const least = Math.min(...costs);
   const slower = Math.max(1, loop / LOOP);
   assert.ok(least > 0 && least < 20 * slower, `${least} ms, the loop ${loop} ms`);
-  // The page asks the process for its reports only.
+  // The page requests only reports from the process.
   assert.equal(asked.get("hello"), before.get("hello"));
   assert.equal(asked.get("amounts"), before.get("amounts"));
   assert.ok(measured >= renewed && measured <= renewed + 2, `${measured} ${renewed}`);

@@ -1,10 +1,10 @@
-// Writes a report file of any size, the same each time.
+// Writes a report file of any size. The contents are the same each time.
 import { closeSync, openSync, writeSync } from "node:fs";
 
 const WORDS = ["js", "dom", "layout", "gfx", "images", "cache", "style", "network", "storage", "workers", "media", "text"];
 const PROCESSES = 8;
 
-/** Numbers in [0, 1), from a seed (mulberry32). */
+/** Returns a generator of numbers in [0, 1) from a seed (mulberry32). */
 function random(seed) {
   return () => {
     seed = (seed + 0x6d2b79f5) | 0;

@@ -1,4 +1,4 @@
-// The status line while the server computes, in Firefox's words. The tests hold the server's answers back.
+// The status line while the server computes, in Firefox's words. The tests delay the server's answers.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -12,7 +12,7 @@ const status = async (page, text) => {
   await page.waitForFunction(is, text, { timeout: 10_000 }).catch(async () => assert.equal(await page.textContent("#status"), text, page.url()));
 };
 
-test("each view says what it waits for, and then says no more", async () => {
+test("each view shows what it waits for, and clears this text afterwards", async () => {
   const { page, faults, close, read } = await serve(small, small);
   await read(2);
   let held = [];
@@ -31,7 +31,7 @@ test("each view says what it waits for, and then says no more", async () => {
     await status(page, text);
     assert.ok(held.length > 0, `${hash} asks the server`);
     for (const route of held.splice(0)) await route.continue().catch(() => {});
-    // The page asks for the rest.
+    // The page requests the remaining data.
     for (let turn = 0; turn < 100 && (await page.textContent("#status")) === text; turn++) {
       for (const route of held.splice(0)) await route.continue().catch(() => {});
       await page.waitForTimeout(20);
@@ -42,7 +42,7 @@ test("each view says what it waits for, and then says no more", async () => {
   await close();
 });
 
-test("the list says what becomes of a snapshot", async () => {
+test("the list shows the state of each snapshot", async () => {
   const { page, faults, close, read } = await serve(small);
   await read(1);
   for (const [state, text] of [["saving", "Saving snapshot…"], ["importing", "Importing snapshot…"], ["reading", "Reading snapshot…"]]) {

@@ -1,4 +1,4 @@
-// The words and numbers of Firefox's Memory panel in the views of snapshots: columns, groups, texts for empty views.
+// The words and numbers of Firefox's Memory panel in the views of snapshots: columns, groups, and texts of empty views.
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { inBoth } from "./in_both.mjs";
@@ -8,7 +8,7 @@ const heap = (name) => fileURLToPath(new URL(`../../../heap-graph/tests/golden/$
 inBoth("columns, groups and empty views have Firefox's words", [heap("small-a.fxsnapshot"), heap("small-a.fxsnapshot"), heap("handmade/good.fxsnapshot"), heap("handmade/root-only.fxsnapshot")], async (b) => {
   const all = (selector) => b.run("return [...document.querySelectorAll(arguments[0])].map((one) => one.textContent.trim())", selector);
   const says = (text) => b.until("document.getElementById('status').textContent === arguments[0]", text);
-  /** The entries of the menu with a name. */
+  /** Returns the entries of the menu with this name. */
   const menu = (name) => b.run("return [...document.querySelectorAll('#main .bar label')].filter((one) => one.textContent.startsWith(arguments[0])).flatMap((label) => [...label.querySelector('select').options].map((one) => one.textContent))", name);
   await b.until("document.querySelectorAll(\"#side li a[href*='#/memory/']\").length === 4");
   for (const text of ["Delete all", "Import…"]) assert.ok((await all("#side button")).includes(text), text);
@@ -19,13 +19,13 @@ inBoth("columns, groups and empty views have Firefox's words", [heap("small-a.fx
   const views = await all("#main .bar [aria-current], #main .bar .tabs *, #main .bar button");
   for (const view of ["Tree Map", "Aggregate", "Dominators"]) assert.ok(views.includes(view), `${view} in ${views}`);
   for (const group of ["Type", "Call Stack"]) assert.ok((await menu("Group by")).includes(group), `${group} in ${await menu("Group by")}`);
-  // One unit for all numbers of a column's size, and two decimals, where Firefox has whole numbers and two kinds of units.
+  // All sizes of a column have one unit and two decimals. Firefox has whole numbers and two kinds of units.
   const [values, percents] = [await all(".table .row .value"), await all(".table .row .percent")];
   assert.ok(values.length >= 16 && percents.length === values.length);
   for (const value of values) assert.match(value, /^[\d,]+( B)?$|^[\d,]+\.\d\d [KMG]iB$/);
   for (const percent of percents) assert.match(percent, /^\d+\.\d\d%$/);
 
-  // Of rows that are open with all below them, too, Left leads from a leaf to the row around it.
+  // If a row is open with all rows below it, Left also moves from a leaf to its parent row.
   const active = () => b.run("const row = document.querySelector('.row.active'); return [Number(row.dataset.row), Number(row.getAttribute('aria-level')), row.getAttribute('aria-expanded')]");
   const closed = await b.run("return Number(document.documentElement.dataset.rows)");
   await b.focus(".table .list");

@@ -1,4 +1,4 @@
-//! What changed between two pprof profiles, stack by stack.
+//! The changes between two pprof profiles, stack by stack.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -13,16 +13,16 @@ use super::super::dump_limits::DumpLimits;
 use super::super::export::profile::{self, StackSource};
 use super::super::input::InputArgument;
 
-/// The most stacks that the text shows.
+/// The text shows at most this many stacks.
 const SHOWN: usize = 20;
 
-/// A stack with its labels, as a text of each frame, the innermost first.
+/// A stack and its labels. A frame is a text, and the innermost frame is first.
 type LabelledStack = (Vec<String>, Vec<(&'static str, String)>);
 
-/// The stacks that the first screen of a profile shows.
+/// The first screen of a profile shows at most this many stacks.
 const SHOWN_OF_ONE: usize = 10;
 
-/// What both profiles have: the bytes, with the places of their amounts in each profile, and those of the blocks.
+/// The columns that both profiles have. `bytes` and `blocks` contain the index of the column in each profile.
 struct SharedColumns {
     value: ProfileValue,
     bytes: [usize; 2],
@@ -64,7 +64,7 @@ pub(super) fn run(
     let read = |input: &InputArgument| match profile::read(input, &limits)? {
         StackSource::Pprof(stacks) => Ok(*stacks),
         StackSource::Heap(_) => Err(Failure::Usage(format!(
-            "{}: the other file is a pprof profile, and this one is a dump; compare two of a kind",
+            "{}: the other file is a pprof profile, and this one is a dump; compare two files of the same kind",
             input.name()
         ))),
     };
@@ -101,7 +101,7 @@ pub(super) fn run(
     written.and_then(|()| out.flush()).map_err(Failure::Output)
 }
 
-/// The stacks with the most memory.
+/// Returns the stacks with the most memory, as a text.
 pub(in super::super) fn largest_stacks(stacks: &StackProfile) -> String {
     let Some(columns) = SharedColumns::shared([stacks, stacks]) else {
         return "The profile has no amounts of live or allocated memory.\n".to_owned();
@@ -133,7 +133,7 @@ pub(in super::super) fn largest_stacks(stacks: &StackProfile) -> String {
 }
 
 impl SharedColumns {
-    /// The first kind of bytes that both profiles have.
+    /// Returns the first kind of bytes that both profiles have; `None` if they have no kind in common.
     fn shared(profiles: [&StackProfile; 2]) -> Option<Self> {
         let of_both = |value| match profiles.map(|stacks| stacks.index_of(value)) {
             [Some(first), Some(second)] => Some([first, second]),
@@ -174,7 +174,7 @@ fn add(
     }
 }
 
-/// A frame without its line: lines move from build to build.
+/// Returns the text of a frame without its line number: line numbers differ between builds.
 fn text(stacks: &StackProfile, frame: &ProfileFrame<'_>) -> String {
     let place = frame.file.map(|file| format!(" ({file})")).unwrap_or_default();
     match (frame.function, frame.module) {

@@ -1,4 +1,4 @@
-//! The formats of exports, and the names of files that select them.
+//! The formats of exports, and the file names that select them.
 
 use std::path::Path;
 
@@ -32,13 +32,13 @@ pub(crate) enum ExportFormat {
     V8,
 }
 
-/// What a format is made of.
+/// The kind of source that a format is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormatSource {
     Stacks(ProfileFormat),
     Reports,
     Graph,
-    /// Any of them.
+    /// Any of these sources.
     Tables,
 }
 
@@ -57,7 +57,7 @@ impl ExportFormat {
         }
     }
 
-    /// The format by a file's name.
+    /// Returns the format that a file's name selects; `None` for an unknown name.
     pub(crate) fn guess(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         let name = name.strip_suffix(".gz").unwrap_or(&name);
@@ -76,7 +76,7 @@ impl ExportFormat {
         ];
         let by_end = ends.into_iter().find(|(_, ends)| ends.iter().any(|end| name.ends_with(end)));
         by_end.map(|(format, _)| format).or_else(|| match name {
-            // As the tools name their own files.
+            // heaptrack and DHAT name their own files like this.
             name if name.starts_with("heaptrack.") => Some(Self::Heaptrack),
             name if name.starts_with("dhat") && name.ends_with(".json") => Some(Self::Dhat),
             _ => None,

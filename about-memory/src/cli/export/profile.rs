@@ -49,7 +49,7 @@ pub(crate) fn read(input: &InputArgument, limits: &DumpLimits) -> Result<StackSo
             let file = File::open(input.path()).map_err(|error| Failure::File(input.name(), error.into()))?;
             read_from(input, ReadProgress::new(file, input.name(), metadata.len()), limits)
         }
-        // A recording; otherwise the error describes the path.
+        // Reads a recording. For any other path, the error describes the path.
         _ => DumpOrRecording::read(input.path(), &limits.options()).map(StackSource::from),
     }
 }
@@ -81,17 +81,17 @@ fn read_from(input: &InputArgument, reader: impl Read, limits: &DumpLimits) -> R
     }
 }
 
-/// How a dump becomes stacks.
+/// The settings for the conversion of a dump to stacks.
 pub(crate) struct StackConversion<'a> {
     pub(crate) symbols: Option<&'a SymbolSearch>,
-    /// For formats that have the names of functions as the linker has them.
+    /// Whether to add the linker's names of functions. Only some formats contain them.
     pub(crate) system_names: bool,
     pub(crate) limits: &'a DumpLimits,
     pub(crate) when: &'a BlockTime,
     pub(crate) options: ProfileOptions,
 }
 
-/// What an export is written from.
+/// The data that an export is written from.
 pub(crate) enum ConvertedStacks {
     Stacks(Box<StackProfile>),
     /// A part of a recording.
@@ -99,7 +99,7 @@ pub(crate) enum ConvertedStacks {
 }
 
 impl ConvertedStacks {
-    /// Writes it. Returns the number of blocks that are missing from the format's counts.
+    /// Writes the data. Returns the number of blocks that are missing from the format's counts.
     pub(crate) fn write(
         &mut self,
         format: ProfileFormat,
@@ -117,7 +117,7 @@ impl ConvertedStacks {
 }
 
 impl StackConversion<'_> {
-    /// What the format is written from.
+    /// Reads a source and converts it to the data of the format.
     pub(crate) fn made(
         &self,
         input: &InputArgument,
@@ -125,7 +125,7 @@ impl StackConversion<'_> {
     ) -> Result<ConvertedStacks, Failure> {
         match self.source(input)? {
             StackSource::Heap(DumpOrRecording::Recording(recording)) if format.has_history() => {
-                // These show how the program went on until its end.
+                // These formats show the program until its end.
                 let is_whole = matches!(format, ProfileFormat::Heaptrack | ProfileFormat::Dhat);
                 self.history(input, recording, is_whole.then_some(Moment::End))
             }
@@ -133,7 +133,7 @@ impl StackConversion<'_> {
         }
     }
 
-    /// The live blocks of one time.
+    /// Returns the live blocks of one time.
     pub(crate) fn stacks(
         &self,
         input: &InputArgument,
@@ -170,7 +170,7 @@ impl StackConversion<'_> {
         }
     }
 
-    /// The blocks of the chosen time, with symbols.
+    /// Returns the blocks of the chosen time, with symbols.
     fn prepared(
         &self,
         input: &InputArgument,
@@ -192,7 +192,7 @@ impl StackConversion<'_> {
         Ok(profile)
     }
 
-    /// What the second dump has more than the first.
+    /// Returns the growth of the second dump over the first.
     pub(crate) fn difference(
         &self,
         first: &InputArgument,
@@ -201,7 +201,7 @@ impl StackConversion<'_> {
         let dump = |input: &InputArgument| match read(input, self.limits)? {
             StackSource::Heap(source) => self.prepared(input, source, Some(Moment::End)),
             StackSource::Pprof(_) => Err(Failure::Usage(format!(
-                "{}: a difference is of two dumps; for two pprof profiles use about-memory diff",
+                "{}: a difference needs two dumps; for two pprof profiles use about-memory diff",
                 input.name()
             ))),
         };

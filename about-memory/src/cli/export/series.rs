@@ -9,8 +9,8 @@ use memory_report::ReportSet;
 use super::super::Failure;
 use super::super::input::InputArgument;
 
-/// The trees and lines of each report and process. The time of a report is when its file was changed last; if these
-/// times do not grow from file to file, the points are a second apart.
+/// Returns the trees and lines of each report and process. The time of a report is its file's modification time. If
+/// these times do not grow from file to file, the points are one second apart.
 pub(super) fn counters(
     sources: &[InputArgument],
     read: impl Fn(&InputArgument) -> Result<ReportSet, Failure>,

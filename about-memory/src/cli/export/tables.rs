@@ -11,7 +11,7 @@ use super::super::Failure;
 pub(super) enum ParquetTable {
     /// Reports of a report file or process
     Reports,
-    /// Their warnings
+    /// Warnings of these reports
     Warnings,
     /// Blocks by stack, owner and type, of a dump, recording or pprof profile
     Stacks,
@@ -25,26 +25,26 @@ pub(super) enum ParquetTable {
 #[command(next_help_heading = "Options of the format parquet")]
 pub(super) struct TableArguments {
     /// Add the run to the tables in this folder, as TABLE/date=DATE/service=NAME/ID.parquet, and print the names of the
-    /// files. The same run has the same name.
+    /// files. The same run always gets the same name.
     #[arg(long, value_name = "FOLDER", conflicts_with = "output")]
     pub(super) append_to: Option<PathBuf>,
-    /// The table in --output. [default: reports, stacks or census, as the source is]
+    /// The table in --output. [default: reports, stacks or census, depending on the source]
     #[arg(long, value_enum)]
     pub(super) table: Option<ParquetTable>,
-    /// The service. [default: the name of the process or program]
+    /// The name of the service. [default: the name of the process or program]
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
     /// The version of the service.
     #[arg(long, value_name = "VERSION")]
     service_version: Option<String>,
-    /// The machine. [default: this one]
+    /// The name of the machine. [default: this one]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// When the source was made, such as 2026-11-22T10:00:00Z, or in seconds since 1970. [default: now for a process, else
-    /// the time in the file, or when it changed last]
+    /// The time at which the source was made, such as 2026-11-22T10:00:00Z, or in seconds since 1970. [default: now for
+    /// a process; else the time in the file, or the file's modification time]
     #[arg(long, value_name = "TIME", value_parser = time::parse)]
     time: Option<std::time::Duration>,
-    /// What else is known, such as region=eu. Repeatable.
+    /// Add a label to the run, such as region=eu. Repeatable.
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
 }

@@ -34,7 +34,7 @@ pub(crate) struct BlockCommand {
     /// Show the block itself instead of the blocks that point to it.
     #[arg(long)]
     info: bool,
-    /// Longest frame to print, in characters with its number; `-sfl` for short.
+    /// Longest frame to print, in characters including its number; `-sfl` for short.
     #[arg(long, alias = "stack-frame-length", value_name = "CHARACTERS", default_value_t = 150)]
     max_stack_frame_length: usize,
     /// Remove allocator frames from the start of each stack.
@@ -43,10 +43,10 @@ pub(crate) struct BlockCommand {
     /// Frames to keep of each stack.
     #[arg(long, short = 'f', value_name = "1..24", default_value_t = 8, value_parser = frames)]
     max_frames: u16,
-    /// Follow the chain of referrers as long as each block has only one.
+    /// Follow the chain of referrers while each block has exactly one referrer.
     #[arg(long, short)]
     chain_reports: bool,
-    /// Show the blocks that only this block keeps alive, and each block without which this block would not be alive.
+    /// Show the blocks that only this block keeps alive, and the blocks that each alone keep this block alive.
     #[arg(long, conflicts_with_all = ["info", "chain_reports"])]
     retained: bool,
     /// Show a shortest chain of pointers from outside of the heap to the block.

@@ -18,10 +18,10 @@ Examples:
 Reporters run when the program writes the dump, so coverage is of that time. To see the coverage near the peak:
   about-memory run --when 'heap > 1 GiB' -- my-program";
 
-/// What each row of the table is about.
+/// The key that groups the rows of the table.
 #[derive(Clone, Copy, Default, ValueEnum)]
 enum CoverageGrouping {
-    /// The crate that allocated.
+    /// The crate that allocated the blocks.
     #[default]
     Crate,
     /// The type of the blocks, from their allocation stacks.

@@ -16,8 +16,8 @@ pub(super) struct DebugLibrary {
     file: MappedFile,
 }
 
-/// The libraries that have allocated blocks and that have debug information of their own, of `left` bytes in total. What cannot be
-/// read is left out: the blocks of such a library have the types that pointers name.
+/// Reads the libraries that have allocated blocks and that have their own debug information, up to `left` bytes in
+/// total. Omits a library that cannot be read: its blocks get the types that pointers name.
 pub(super) fn read(dump: &Dump, options: &SymbolOptions, mut left: u64) -> Vec<DebugLibrary> {
     let mut on_stacks: BTreeSet<&str> = BTreeSet::new();
     for stack in dump.stacks() {
@@ -33,7 +33,7 @@ pub(super) fn read(dump: &Dump, options: &SymbolOptions, mut left: u64) -> Vec<D
     others.filter_map(library).collect()
 }
 
-/// The libraries of a program that was loaded with this bias.
+/// Returns the libraries for a program that was loaded with this bias.
 pub(super) fn with_bias(libraries: &[DebugLibrary], bias: u64) -> Vec<Library<'_>> {
     libraries.iter().map(|one| one.library(bias)).collect()
 }

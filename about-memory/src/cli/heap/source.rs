@@ -1,4 +1,4 @@
-//! Where a typed heap comes from: a running process, a core file, or a dump of scan mode.
+//! The sources of a typed heap: a running process, a core file, or a dump of scan mode.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::super::{Failure, live_input, say};
 /// The time that a process has to make its copy.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A part of blocks without a stack that is worth a note: one in this many.
+/// A note is printed if more than one in this many blocks has no stack.
 const WORTH_A_NOTE: usize = 100;
 
 /// The blocks of a heap, and the memory of the same moment.
@@ -26,15 +26,16 @@ pub(super) struct HeapSource {
 }
 
 enum HeapMemory {
-    /// The dump has the contents of blocks, and a core file perhaps the statics.
+    /// A dump with the contents of blocks, and perhaps a core file with the statics.
     Dump(Option<CoreFile>),
     Core(CoreFile),
-    /// The copy lives as long as somebody reads its memory. A process that is stopped is read itself.
+    /// The memory of a process, and the copy that keeps this memory while it is read. `None` for a stopped process: its
+    /// own memory is read.
     Process(ProcessMemory, Option<ForkedProcess>),
 }
 
 impl HeapSource {
-    /// Opens a source. `core` has the statics of a dump.
+    /// Opens a source. `core` is a core file with the statics of a dump.
     pub(super) fn open(
         source: &InputArgument,
         core: Option<&PathBuf>,
@@ -55,7 +56,7 @@ impl HeapSource {
             let missing = core.missing().map_err(|error| failure(error.into()))?;
             if missing > 0 {
                 say(&format!(
-                    "{}: the file was cut off, and {} of memory are missing; ulimit -c has the limit of core files",
+                    "{}: the file was cut off, and {} of memory are missing; raise the limit of core files with ulimit -c",
                     source.name(),
                     bytes(missing.into())
                 ));
@@ -109,27 +110,27 @@ impl HeapSource {
         let without = dump.blocks().filter(|blocks| blocks.stack().is_none()).count();
         if without > blocks / WORTH_A_NOTE {
             say(&format!(
-                "process {pid}: {without} of {blocks} blocks have no stack, and only pointers say their types; start it with \
+                "process {pid}: {without} of {blocks} blocks have no stack, so only pointers determine their types; start it with \
                  DMD=--stacks=full"
             ));
         }
         Ok(Self { dump, place: HeapMemory::Process(memory, copy) })
     }
 
-    /// An error if the process has ended, so that a part of its memory may be missing.
+    /// Returns an error if the process ended or, after a stop, continued. Then a part of its memory may be missing.
     pub(super) fn is_whole(&self) -> Result<(), anyhow::Error> {
         match &self.place {
             HeapMemory::Process(memory, _) if !memory.is_there() => {
                 Err(anyhow::anyhow!("it ended while its memory was read"))
             }
             HeapMemory::Process(memory, None) if !memory.is_stopped() => {
-                Err(anyhow::anyhow!("it went on while its memory was read"))
+                Err(anyhow::anyhow!("it continued while its memory was read"))
             }
             _ => Ok(()),
         }
     }
 
-    /// Gives the blocks and their memory to `show`.
+    /// Calls `show` with the blocks and their memory.
     pub(super) fn with<T>(
         &self,
         show: impl FnOnce(&Dump, &dyn MemorySource) -> Result<T, TypedError>,

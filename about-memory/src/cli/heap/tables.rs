@@ -16,10 +16,10 @@ use super::super::input::InputArgument;
 use super::super::{Failure, new_file};
 use super::{TYPED, TypedHeapReader, counted, size, tasks, types, waste};
 
-/// Rows of a table that the page gets.
+/// The page gets at most this many rows of a table.
 const ROWS: usize = 1000;
 
-/// Saves a typed heap as a heap snapshot, and gives the graph.
+/// Saves a typed heap as a heap snapshot. Returns the graph.
 pub(crate) fn save_graph(
     heap: &TypedHeap<'_>,
     dump: &Dump,
@@ -27,7 +27,7 @@ pub(crate) fn save_graph(
     path: &Path,
 ) -> Result<Graph, Failure> {
     let graph = heap.graph(dump).map_err(|error| Failure::File(source.name(), error.into()))?;
-    // Names of types, fields and functions are private enough that only this user may read them.
+    // The file is private because it contains names of types, fields and functions.
     let written = new_file::write(path, true, |out| -> io::Result<()> {
         heap_graph::snapshot::write(&graph, out, &SnapshotWriteOptions::new()).map(drop)
     });
@@ -37,7 +37,8 @@ pub(crate) fn save_graph(
     Ok(graph)
 }
 
-/// What saves the typed heap of a source as a heap snapshot and gives its tables, on another thread. Its error is a sentence.
+/// Returns a function that saves the typed heap of a source as a heap snapshot and returns its tables, on another
+/// thread. Its error is a sentence.
 pub(crate) fn saver(
     reading: TypedHeapReader,
     source: InputArgument,
@@ -45,7 +46,7 @@ pub(crate) fn saver(
     move |path| save(&reading, &source, None, path).map_err(|failure| failure.lines(TYPED).join("; "))
 }
 
-/// Saves the typed heap of a source as a heap snapshot, and gives its tables.
+/// Saves the typed heap of a source as a heap snapshot. Returns its tables.
 fn save(
     reading: &TypedHeapReader,
     source: &InputArgument,
@@ -91,7 +92,7 @@ fn save(
             bytes: row.unused_bytes,
             blocks: row.blocks,
             text: waste::unused(row),
-            // Enums are in blocks of other types.
+            // Values of enums are inside blocks of other types.
             of_type: (row.unused != WasteKind::Variants).then(|| row.name.clone()),
         });
         let unused = TypeTable::new("waste", "Not used", census.bytes, rows.collect(), ROWS);
@@ -122,7 +123,7 @@ fn save(
             move |(stack, owner, pointers): (&str, &str, u64)| TypeTableRow {
                 bytes: 0,
                 blocks: pointers,
-                text: format!("{owner}, and the stack says {stack}{why}"),
+                text: format!("{owner}, and the stack names {stack}{why}"),
                 of_type: Some(owner.to_owned()),
             }
         };

@@ -103,8 +103,9 @@ fn branch_json(branch: &TaskBranch) -> Value {
     })
 }
 
-/// The futures from the task's own on, as `handle at src/main.rs:40 -> recv at tokio-1.0.0/src/sync/mpsc.rs:10`. Those that
-/// one awaits at once are in parentheses: `join at src/main.rs:50 -> (recv at .. | 3 wait at ..)`.
+/// Returns the futures, starting with the task's own, as `handle at src/main.rs:40 -> recv at
+/// tokio-1.0.0/src/sync/mpsc.rs:10`. Futures that one future awaits at the same time are in parentheses: `join at
+/// src/main.rs:50 -> (recv at .. | 3 wait at ..)`.
 pub(super) fn chain(row: &TaskRow, workspace: &Workspace) -> String {
     links(&row.awaits, row.waits_for.as_deref(), &row.branches, row.tasks, workspace)
 }
@@ -116,7 +117,7 @@ fn links(
     count: u64,
     workspace: &Workspace,
 ) -> String {
-    // The closure of `poll_fn` is that of the function before it.
+    // The closure of `poll_fn` belongs to the function before it.
     let last = waits_for.filter(|of| !of.starts_with("PollFn<")).map(str::to_owned);
     let all: Vec<_> = branches
         .iter()
@@ -139,7 +140,7 @@ fn future(one: &AwaitedFuture, workspace: &Workspace) -> String {
         ("Returned", _) => format!("{future}, returned"),
         ("Panicked", _) => format!("{future}, panicked"),
         (_, Some(place)) => match start.as_ref().filter(|start| start.0 != place.0) {
-            // The line of a macro is not a line of the function.
+            // The line is in a macro, outside of the function, so the text also names the function's line.
             Some(start) => format!("{future} of {} at {}", text(start), text(place)),
             None => format!("{future} at {}", text(place)),
         },

@@ -24,10 +24,10 @@ Examples:
   about-memory heap types scan.json.gz --json"
 );
 
-/// Disagreements to show.
+/// At most this many disagreements are shown.
 const DISAGREEMENTS: usize = 3;
 
-/// The name of a field in texts. The root of the graph is not a type; its fields have names of their own.
+/// Returns the name of a field for texts. The root of the graph is not a type, and its fields have their own names.
 pub(super) fn name(field: &FieldSizes<'_>) -> String {
     match &field.field {
         _ if field.holder.as_str() != Some(ROOTS) => field.name(),
@@ -56,7 +56,7 @@ pub(crate) struct TypesCommand {
 }
 
 impl TypesCommand {
-    /// The question that `show` asks a core file.
+    /// Returns the question that `show` asks about a core file.
     pub(in super::super) fn first_screen(source: InputArgument, max_bytes: u64) -> Self {
         let reading = TypedHeapReader::new(SymbolSearch::default(), DumpLimits::with_max_bytes(max_bytes));
         Self { by: TypeGrouping::Type, heap: HeapInput { source, limit: None, json: false, reading } }
@@ -182,14 +182,15 @@ impl TypesCommand {
     }
 }
 
-/// The pairs of types that a stack and a pointer name, with the number of pointers; the most frequent ones first.
+/// Returns the pairs of types that a stack and a pointer name, with the number of pointers, the most frequent pairs
+/// first.
 pub(super) fn sorted<'a>(all: impl Iterator<Item = (&'a str, &'a str, u64)>) -> Vec<(&'a str, &'a str, u64)> {
     let mut all: Vec<_> = all.collect();
     all.sort_by_key(|(stack, owner, pointers)| (Reverse(*pointers), *stack, *owner));
     all
 }
 
-/// The most frequent pairs.
+/// Returns a text with the most frequent pairs.
 fn pairs<'a>(all: impl Iterator<Item = (&'a str, &'a str, u64)>) -> String {
     let all = sorted(all);
     let mut text = String::new();

@@ -106,7 +106,7 @@ impl WasteCommand {
         );
         if waste.unknown_blocks > 0 {
             text += &format!(
-                "{} more in {} of vectors and strings have a length that only a stack or a static knows.\n",
+                "{} more in {} of vectors and strings have a length that is known only to a stack or a static.\n",
                 size(waste.unknown_bytes),
                 counted(waste.unknown_blocks)
             );
@@ -140,7 +140,7 @@ impl WasteCommand {
     }
 }
 
-/// What a row's blocks or values do not use, of how much, and how full they are.
+/// Returns a text with the unused bytes of a row, all bytes of its blocks or values, and how full they are.
 pub(super) fn unused(row: &WasteRow) -> String {
     let WasteRow { name, unused, values, .. } = row;
     let values = match unused {

@@ -20,7 +20,7 @@ Examples:
 Types are spelled as `about-memory heap types` shows them."
 );
 
-/// Similar types that an error names.
+/// An error names at most this many similar types.
 const SIMILAR: usize = 5;
 
 #[derive(Args)]
@@ -38,7 +38,7 @@ impl WhyCommand {
             let blocks = self.blocks(heap)?;
             let why = heap.holding_chains();
             let holders = why.holders(blocks.iter().copied());
-            // The largest block stands for all.
+            // The chain is shown for the largest block only.
             let largest = blocks.iter().copied().max_by_key(|block| heap.blocks()[*block].usable);
             let chain = largest.map(|block| why.chain(block)).unwrap_or_default();
             let of_largest = largest.map_or(0, |block| heap.blocks()[block].address);
@@ -116,7 +116,7 @@ struct WhyAnswer<'h, 'i> {
     heap: &'h TypedHeap<'i>,
     blocks: Vec<usize>,
     holders: Vec<HolderRow>,
-    /// Who holds the largest block.
+    /// The holders of the largest block.
     chain: Vec<ChainLink>,
     of_largest: u64,
 }

@@ -6,16 +6,16 @@ use dmd_analyze::symbolize::{ResolvedFrames, SymbolOptions};
 use dmd_analyze::{CallFrame, LoadedModule, TypeVerdict};
 use serde::{Deserialize, Serialize};
 
-/// The most places that stay resolved. A process that names more makes the resolver forget them.
+/// At most this many places stay resolved. If a process names more, the resolver forgets all of them.
 const MOST_PLACES: usize = 1 << 20;
 
-/// The most bytes of stacks that stay resolved, as text.
+/// At most this many bytes of resolved stacks are kept, as text.
 const MOST_TEXT: usize = 64 << 20;
 
 /// A line to write, with its newline.
 pub(super) struct LogLine {
     pub(super) text: String,
-    /// Whether it reports that entries are missing.
+    /// Whether the line reports that entries are missing.
     pub(super) is_overflow: bool,
 }
 
@@ -49,28 +49,28 @@ struct LogNote {
 }
 
 enum LogMessage<'l> {
-    /// The text of the stack, and the rest.
+    /// The text of the stack, and the other fields of the entry.
     Entry(&'l str, LoggedAllocation),
     Note(LogNote),
 }
 
 type LoggedStack = Option<Vec<LoggedCall>>;
 
-/// A stack as it is written.
+/// A stack in its written form.
 struct WrittenStack {
     json: String,
     /// The Rust type that the stack names.
     class: Option<String>,
 }
 
-/// Looks up places, and writes stacks, each once.
+/// Resolves places and writes stacks, each only once.
 pub(super) struct StackWriter {
-    /// `None`: places stay as they are.
+    /// `None` leaves the places unresolved.
     options: Option<SymbolOptions>,
     frames: ResolvedFrames,
     /// The number of each place in `frames`, from 1.
     places: HashMap<String, usize>,
-    /// By the text that the process sends. A log has few stacks for its entries, and each has thousands of bytes.
+    /// The key is the text that the process sends. A log has few different stacks, and each has thousands of bytes.
     stacks: HashMap<String, WrittenStack>,
     /// Bytes of all texts in `stacks`.
     text: usize,
@@ -82,7 +82,7 @@ impl StackWriter {
         Self { options, frames, places, stacks, text: 0 }
     }
 
-    /// The lines to write for lines of the process. A line that does not belong to a log is an error.
+    /// Returns the lines to write for lines of the process. A line that does not belong to a log is an error.
     pub(super) fn resolved(&mut self, lines: &[String]) -> Result<Vec<LogLine>, ()> {
         let said: Vec<LogMessage<'_>> =
             lines.iter().map(|line| said(line).ok_or(())).collect::<Result<_, ()>>()?;
@@ -145,7 +145,7 @@ impl StackWriter {
         }
     }
 
-    /// The stack with functions, without the calls inside the allocator.
+    /// Returns the stack with functions, without the calls inside the allocator.
     fn resolved_stack(&self, stack: LoggedStack) -> WrittenStack {
         let unchanged = |stack: &LoggedStack| WrittenStack { json: text(stack), class: None };
         let Some(calls) = &stack else { return unchanged(&stack) };
@@ -160,7 +160,7 @@ impl StackWriter {
             }
         }
         let own = frames.iter().take_while(|frame| frame.is_of_allocator()).count();
-        // If all calls are the allocator's, keep them.
+        // Keeps all calls if all of them are the allocator's.
         let frames = &frames[if own == frames.len() { 0 } else { own }..];
         let calls: Vec<LoggedCall> = frames.iter().map(LoggedCall::new).collect();
         WrittenStack { json: text(&calls), class: TypeVerdict::from_stack(frames).type_name() }
@@ -172,7 +172,7 @@ impl StackWriter {
             allocation.class.clone_from(&resolved.class);
         }
         let rest = text(&allocation);
-        // Both parts are objects: the second goes on where the first ends.
+        // Joins two JSON objects into one.
         format!("{FRAME}{},{}\n", resolved.json, &rest[1..])
     }
 }
@@ -197,14 +197,14 @@ impl LoggedCall {
     }
 }
 
-/// The module and the offset that a source stands for.
+/// Returns the module and the offset that a source names.
 fn place(source: &str) -> Option<(&str, u64)> {
     let (module, offset) = source.rsplit_once(" +0x")?;
     Some((module, u64::from_str_radix(offset, 16).ok()?))
 }
 
-/// The start of each entry, and what follows its stack. In a text of JSON no such word can be, since its marks would
-/// stand after a backslash.
+/// The start of each entry, and the text after its stack. Neither occurs inside a JSON string, where each quotation mark
+/// follows a backslash.
 const FRAME: &str = "{\"frame\":";
 const AFTER_FRAME: &str = ",\"timestamp\":";
 

@@ -1,4 +1,4 @@
-//! Finds the dumps, or the recordings, that a program wrote: files of the right name that are new or have changed.
+//! Finds the dumps or the recordings that a program wrote: files with the right name that are new or changed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use super::Failure;
 
-/// Distinguishes a file from an earlier one of the same name: time of change and length in bytes.
+/// Distinguishes a file from an earlier file with the same name: its modification time and its length in bytes.
 type FileIdentity = (Option<SystemTime>, u64);
 
 pub(super) struct DumpFiles {
@@ -17,7 +17,8 @@ pub(super) struct DumpFiles {
 }
 
 impl DumpFiles {
-    /// Records which files exist before the program runs. `option` is the one that names them.
+    /// Remembers which files exist before the program runs. `option` is the option that names the files; errors contain
+    /// it.
     pub(super) fn new(option: &str, output: &Path) -> Result<Self, Failure> {
         let usage = |reason: &str| Failure::Usage(format!("{option} {}: {reason}", output.display()));
         let name = output.file_name().ok_or_else(|| usage("is not a file name"))?;
@@ -37,14 +38,14 @@ impl DumpFiles {
         Ok(dumps)
     }
 
-    /// The files written since, sorted by name.
+    /// Returns the files written since then, sorted by name.
     pub(super) fn written(&self) -> Vec<PathBuf> {
         let now = self.all().into_iter();
         now.filter(|(path, identity)| self.before.get(path) != Some(identity)).map(|(path, _)| path).collect()
     }
 
-    /// Whether a dump is that of the first process, which has this id. Without `%p`, only the names of the others have a
-    /// number.
+    /// Whether a dump belongs to the first process, which has this id. Without `%p`, only dumps of other processes have
+    /// a number in their names.
     pub(super) fn is_of(&self, pid: u32, dump: &Path) -> bool {
         dump.file_name().is_some_and(|name| *name == *self.name.replace("%p", &pid.to_string()))
     }
@@ -55,7 +56,7 @@ impl DumpFiles {
         dumps
             .filter_map(|entry| {
                 let path = entry.path();
-                // Follows links.
+                // `fs::metadata` follows links.
                 let metadata = fs::metadata(&path).ok()?;
                 let path = path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);
                 Some((path, (metadata.modified().ok(), metadata.len())))
@@ -76,7 +77,7 @@ impl DumpFiles {
                     .any(|end| is_number(&rest[..end]) && self.name.replace("%p", &rest[..end]) == name)
             });
         }
-        // A child's number stands before the first dot that does not start the name.
+        // A child's number is before the first dot that does not start the name.
         let dot =
             self.name.char_indices().skip(1).find(|(_, c)| *c == '.').map_or(self.name.len(), |(at, _)| at);
         let (head, tail) = self.name.split_at(dot);

@@ -13,7 +13,8 @@ const CONTENTS: Option<&[u8]> = Some(include_bytes!(env!("LIBDMD")));
 #[cfg(not(contains_libdmd))]
 const CONTENTS: Option<&[u8]> = None;
 
-/// The named library, the one in this program, or the one that was built or installed with it.
+/// Returns the library that the user named; else the library in this program; else the library that was built or
+/// installed with it.
 pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     if let (None, Some(contents)) = (named, CONTENTS) {
         return about_memory::launch::unpack_library(NAME, contents, None)
@@ -34,7 +35,7 @@ pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
             Failure::File(NAME.to_owned(), error)
         })?,
     };
-    // The path must be absolute: the program may change its folder.
+    // The path must be absolute because the program may change its current folder.
     let failure = |error: anyhow::Error| Failure::File(found.display().to_string(), error);
     let path = found.canonicalize().map_err(|error| failure(error.into()))?;
     if path.to_str().is_none_or(|path| path.contains([' ', ':', '\t', '\n'])) {

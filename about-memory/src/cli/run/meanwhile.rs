@@ -1,4 +1,4 @@
-//! Dumps while the program runs: at intervals, and when an amount passes a limit.
+//! Writes dumps while the program runs: at intervals, and when an amount exceeds a limit.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -14,15 +14,15 @@ use memory_report::{Kind, Report, ReportSet, Units};
 
 use super::{Failure, say};
 
-/// Which dumps to write while the program runs.
+/// The dumps to write while the program runs.
 #[derive(Args, Clone)]
 pub(super) struct DumpPlan {
-    /// Also write a dump each time this time has passed, such as 10s, 500ms or 2m. The name of the file has its number:
+    /// Also write a dump at this interval, such as 10s, 500ms or 2m. The name of the file contains its number:
     /// dmd-PID.1.json.gz.
     #[arg(long, value_name = "TIME", value_parser = time)]
     every: Option<Duration>,
-    /// Also write such a dump each time this becomes true: `heap`, `resident` or `vsize`, a comparison, and a limit.
-    /// Checked about once a second.
+    /// Also write a dump each time this condition becomes true: `heap`, `resident` or `vsize`, a comparison, and a
+    /// limit. Checked about once a second.
     #[arg(long, value_name = "CONDITION")]
     when: Vec<Limit>,
     /// Let the program answer requests while it runs, such as `about-memory save --dump PID`. --every and --when imply it.
@@ -30,7 +30,7 @@ pub(super) struct DumpPlan {
     listen: bool,
 }
 
-/// The amounts that a condition can be about.
+/// The amounts that a condition can limit.
 const AMOUNTS: [&str; 3] = ["heap", "resident", "vsize"];
 
 impl DumpPlan {
@@ -51,8 +51,8 @@ impl DumpPlan {
         Ok(())
     }
 
-    /// The value of `$ABOUT_MEMORY` that lets the program listen, `always` or if the options need it; `None` if it stays as
-    /// it is.
+    /// Returns the value of `$ABOUT_MEMORY` with which the program listens, if `always` is true or the options need it.
+    /// `None` if the variable does not change.
     pub(super) fn listening(&self, always: bool) -> Option<String> {
         let is_needed = always || self.listen || self.every.is_some() || !self.when.is_empty();
         let words = env::var("ABOUT_MEMORY").unwrap_or_default();
@@ -74,7 +74,7 @@ fn holds(limit: &Limit, bytes: u64) -> Result<bool, String> {
 
 /// The time between two checks of the conditions.
 const CHECK: Duration = Duration::from_secs(1);
-/// A check may take this part of the time, as it costs the program time too.
+/// A check may take at most one part in this many of the time, because it also costs the program time.
 const SHARE: u32 = 20;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -85,7 +85,7 @@ pub(super) struct DumpThread {
 }
 
 impl DumpThread {
-    /// Starts, if there is anything to do.
+    /// Starts the thread. `None` if no dump is planned or no thread can be started.
     pub(super) fn start(plan: &DumpPlan, output: &Path, pid: u32) -> Option<Self> {
         if plan.every.is_none() && plan.when.is_empty() {
             return None;
@@ -116,7 +116,7 @@ impl DumpThread {
                     && *at <= now
                 {
                     watcher.dump();
-                    // After a dump that took long, the program runs for a while before the next.
+                    // After a slow dump, the program runs for a while before the next dump.
                     *at = (*at + every).max(Instant::now() + every / 2);
                 }
                 if let Some(at) = &mut check_at
@@ -137,9 +137,9 @@ impl DumpThread {
         }
     }
 
-    /// The program has ended.
+    /// Stops the thread after the program has ended.
     pub(super) fn end(self) {
-        // The thread ends either way, and it does not panic.
+        // The results are ignored: the thread ends in any case, and does not panic.
         let _ = self.end.send(());
         let _ = self.thread.join();
     }
@@ -151,9 +151,9 @@ struct ConditionWatcher {
     /// Each condition, and whether it was true at the last check.
     conditions: Vec<(Limit, bool)>,
     written: u32,
-    /// Why the last request failed.
+    /// The error of the last failed request.
     problem: Option<LiveError>,
-    /// The process did not know an amount, and the user has read so.
+    /// Whether the user was told that the process does not know an amount.
     is_unknown: bool,
 }
 
@@ -185,7 +185,7 @@ impl ConditionWatcher {
                 self.is_unknown = true;
                 let (pid, path) = (self.pid, limit.path());
                 say(&format!(
-                    "--when {limit}: process {pid} does not know {path}: it samples, or has dropped blocks"
+                    "--when {limit}: process {pid} cannot count {path}: it records a sample, or has dropped blocks"
                 ));
             }
             let is_true = amount.is_some_and(|bytes| holds(limit, bytes).unwrap_or(false));
@@ -197,7 +197,8 @@ impl ConditionWatcher {
         }
     }
 
-    /// Without a dump, the user must know why. The last request may fail because the program ends.
+    /// Prints why there is no dump. If there are dumps, a failure is ignored: the last request may fail because the
+    /// program ends.
     fn finish(self) {
         if let (0, Some(problem)) = (self.written, self.problem) {
             say(&format!("no dump while the program ran: process {}: {problem}", self.pid));
@@ -205,7 +206,7 @@ impl ConditionWatcher {
     }
 }
 
-/// The name of a dump: `dmd-%p.json.gz` gives `dmd-1234.1.json.gz`.
+/// Returns the name of a dump: `dmd-%p.json.gz` becomes `dmd-1234.1.json.gz`.
 fn numbered(output: &Path, pid: u32, number: u32) -> PathBuf {
     let name = output.file_name().unwrap_or_default().to_string_lossy().replace("%p", &pid.to_string());
     let dot = name.char_indices().skip(1).find(|(_, c)| *c == '.').map_or(name.len(), |(at, _)| at);
@@ -228,7 +229,7 @@ fn time(text: &str) -> Result<Duration, String> {
     let number: f64 = number.parse().map_err(|_| "expected a time such as 10s, 500ms or 2m".to_owned())?;
     let time = Duration::try_from_secs_f64(number * factor).map_err(|_| "the time is too long".to_owned())?;
     if time < Duration::from_millis(100) || time > Duration::from_secs(30 * 86_400) {
-        return Err("the time is not between 100ms and 720h".to_owned());
+        return Err("the time must be between 100ms and 720h".to_owned());
     }
     Ok(time)
 }

@@ -10,15 +10,15 @@ use object::{Object as _, ObjectSection as _};
 
 use about_memory::launch::contains_dmd;
 
-/// An allocator whose functions have names of their own. `launch::check` rejects programs that contain a `malloc`.
+/// An allocator whose functions have their own names. `launch::check` rejects programs that contain a `malloc`.
 struct KnownAllocator {
     name: &'static str,
-    /// The starts of names in the symbol table. The linker drops functions that the program does not call, also
-    /// `mi_malloc` itself.
+    /// The starts of names in the symbol table. Several are needed: the linker drops functions that the program does
+    /// not call, even `mi_malloc`.
     symbols: &'static [&'static [u8]],
-    /// A text in its code. A stripped program still has it.
+    /// A text in the allocator's code. A stripped program still contains it.
     text: Option<&'static [u8]>,
-    /// The type that implements `GlobalAlloc`, and the feature of the crate `dmd` that knows its blocks.
+    /// The type that implements `GlobalAlloc`, and the feature of the crate `dmd` that can read its blocks.
     rust: Option<(&'static str, &'static str)>,
 }
 
@@ -51,7 +51,7 @@ static ALLOCATORS: [KnownAllocator; 6] = [
     },
 ];
 
-/// The allocator of a program. Its `Display` gives the warning.
+/// The allocator in a program. Its `Display` prints the warning.
 pub(super) struct OwnAllocator {
     program: String,
     allocator: &'static KnownAllocator,
@@ -59,7 +59,8 @@ pub(super) struct OwnAllocator {
 }
 
 impl OwnAllocator {
-    /// Looks into the file of a program. `None` also if it contains the wrapper `dmd::Dmd`: the wrapper records the blocks.
+    /// Searches the file of a program. `None` also if the program contains the wrapper `dmd::Dmd`: the wrapper records
+    /// the blocks.
     pub(super) fn find(program: &Path) -> Option<Self> {
         let file = ReadCache::new(File::open(program).ok()?);
         let executable = object::File::parse(&file).ok()?;
@@ -67,7 +68,7 @@ impl OwnAllocator {
         let names = section(".strtab");
         let found = [names, section(".dynstr")].into_iter().flatten().find_map(by_symbol);
         let texts = section(".rodata").unwrap_or_default();
-        // The table of symbols is certain. Only a program without it is searched for texts.
+        // A symbol is certain evidence. Texts are searched only if the program has no symbol table.
         let found = found.or_else(|| if names.is_none() { by_text(texts) } else { None });
         let allocator = found?;
         if contains_dmd(program) {
@@ -99,7 +100,7 @@ impl fmt::Display for OwnAllocator {
     }
 }
 
-/// The allocator with a symbol in a table of names. A NUL precedes each name.
+/// Returns the allocator that has a symbol in a table of names. A NUL precedes each name.
 fn by_symbol(names: &[u8]) -> Option<&'static KnownAllocator> {
     let starts = names.iter().enumerate().filter(|(_, byte)| **byte == 0).map(|(at, _)| &names[at + 1..]);
     let is_of = |name: &[u8], allocator: &&KnownAllocator| {

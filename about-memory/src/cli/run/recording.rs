@@ -1,4 +1,4 @@
-//! The lines of `run` about recordings, after the program has ended.
+//! The lines of `run` about recordings, printed after the program has ended.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -8,7 +8,8 @@ use dmd_analyze::program::bytes;
 use super::super::say;
 use super::size;
 
-/// Names the recordings that the program wrote, and unless `quiet` what to do with the largest.
+/// Prints the names of the recordings that the program wrote. Unless `quiet`, also prints the next commands for the
+/// largest recording.
 pub(super) fn print(written: &[PathBuf], quiet: bool) {
     for path in written {
         say(&format!("recorded {} ({})", path.display(), bytes(size(path).into())));

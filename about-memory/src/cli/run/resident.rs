@@ -1,4 +1,4 @@
-//! The peak of the resident memory of the program, beside the peak of its recorded heap.
+//! Compares the peak of the program's resident memory with the peak of its recorded heap.
 
 use core::fmt;
 use std::fs::File;
@@ -10,19 +10,19 @@ use std::time::Duration;
 use dmd_analyze::DumpPeak;
 use dmd_analyze::program::bytes;
 
-/// The time between two looks at the peak. Looking takes less than 1% of a processor. Growth after the last look is not
-/// seen, so the peak is a lower bound; mostly a look falls into the time in which the program writes its last dump.
+/// The time between two reads of the peak. Reading takes less than 1 % of a processor. The peak is a lower bound,
+/// because growth after the last read is not seen. Usually a read happens while the program writes its last dump.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The thread that reads the peak while the program runs. `wait4` returns a peak without a thread, but no safe function
-/// calls it, and its peak is also that of this process before `exec`, and of the program's ended children.
+/// The thread that reads the peak while the program runs. `wait4` would return a peak without a thread, but no safe
+/// function calls it. Its peak also includes this process before `exec`, and the program's ended children.
 pub(super) struct ResidentPeak {
     end: Sender<()>,
     thread: JoinHandle<Option<u64>>,
 }
 
 impl ResidentPeak {
-    /// Starts, if the system shows the peak of another process.
+    /// Starts the thread. `None` if the system does not show the peak of another process.
     pub(super) fn start(pid: u32) -> Option<Self> {
         // The open file never shows a later process with the same id.
         let mut file = File::open(format!("/proc/{pid}/status")).ok()?;
@@ -30,8 +30,8 @@ impl ResidentPeak {
         let thread = thread::Builder::new().name("resident".to_owned()).spawn(move || {
             let mut peak = None;
             loop {
-                // `exec` starts a new peak, and the dump describes the last program: so the last peak counts, not the
-                // largest. A process that has ended has no value.
+                // `exec` starts a new peak, and the dump describes the last program. So the last peak counts, not the
+                // largest. An ended process has no value.
                 peak = read(&mut file).or(peak);
                 if ended.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout) {
                     return peak;
@@ -41,9 +41,9 @@ impl ResidentPeak {
         thread.ok().map(|thread| Self { end, thread })
     }
 
-    /// The program has ended: returns its peak in bytes, or slightly less.
+    /// Stops the thread after the program has ended. Returns the program's peak in bytes, or slightly less.
     pub(super) fn end(self) -> Option<u64> {
-        // The thread ends either way, and it does not panic.
+        // The result is ignored: the thread ends in any case, and does not panic.
         let _ = self.end.send(());
         self.thread.join().ok().flatten()
     }
@@ -57,23 +57,23 @@ fn read(file: &mut File) -> Option<u64> {
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Unexplained memory is more than this many times the heap: the pages of an ordinary heap also hold slop and free
-/// blocks, and can take two or three times the requested bytes.
+/// Resident memory is unexplained if it exceeds this many times the heap. The pages of an ordinary heap also contain
+/// slop and free blocks, and can take two or three times the requested bytes.
 const TIMES: u64 = 4;
-/// It also exceeds the heap by this much: a small heap is often in a process with some 10 MiB of code, libraries,
-/// stacks and tables of DMD.
+/// Unexplained memory must also exceed the heap by this much: the process of a small heap often has some 10 MiB of
+/// code, libraries, stacks and tables of DMD.
 const ABOVE: u64 = 32 << 20;
-/// Two million blocks of one byte take 97 MB, 48 bytes each: the C library's smallest block has 32 bytes, and DMD has a
-/// table of blocks. This leaves room for the time in which that table grows.
+/// The resident bytes that each block explains. Two million blocks of one byte take 97 MB, 48 bytes each: the smallest
+/// block of the C library has 32 bytes, and DMD has a table of blocks. The rest is room for the growth of that table.
 const PER_BLOCK: u64 = 128;
-/// Sampling does not count blocks. A heap of blocks smaller than this is rare.
+/// With sampling, blocks are not counted. This size is assumed: a heap of smaller blocks is rare.
 const SMALL_BLOCK: u64 = 8;
 
 /// The line that compares both peaks. Its `Display` is empty if the recorded heap explains the resident memory.
 pub(super) struct ResidentComparison {
     resident: u64,
     heap: u64,
-    /// The heap's peak may be higher by this many bytes.
+    /// The heap's peak may be higher than recorded by this many bytes.
     within: u64,
     blocks: u64,
 }
@@ -103,7 +103,7 @@ impl fmt::Display for ResidentComparison {
         }
         writeln!(
             f,
-            ": most of the rest did not come from malloc (the program's own allocator, mapped files, stacks, DMD)."
+            ": most of the other memory did not come from malloc (the program's own allocator, mapped files, stacks, DMD)."
         )
     }
 }
@@ -118,7 +118,7 @@ mod tests {
     fn only_memory_that_the_heap_does_not_explain_is_shown() {
         let check = |resident: u64, heap: u64, blocks: u64, expected: &str| {
             let text = ResidentComparison { resident, heap, within: 8192, blocks }.to_string();
-            let start = text.split(": most of the rest did not come from malloc").next();
+            let start = text.split(": most of the other memory did not come from malloc").next();
             assert_eq!(start, Some(expected), "{resident} {heap} {blocks}");
         };
         let line = |rest: &str| format!("At its peak the process had at least {rest}");

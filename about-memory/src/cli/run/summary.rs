@@ -13,8 +13,8 @@ use super::super::symbols::SymbolSearch;
 use super::super::{Failure, first_screen, html, new_file, program_view, say};
 use super::resident::ResidentComparison;
 
-/// Prints the summary of a dump on standard error. `resident` is the peak of its process's resident memory, and
-/// `is_sample` says that DMD recorded a sample of its blocks.
+/// Prints the summary of a dump on standard error. `resident` is the peak of its process's resident memory. `is_sample`
+/// means that DMD recorded a sample of the blocks.
 pub(super) fn print(path: &Path, resident: Option<u64>, is_sample: bool) -> Result<(), Failure> {
     let dump = read(path)?;
     let peaks = resident.zip(dump.peak());
@@ -27,7 +27,7 @@ pub(super) fn print(path: &Path, resident: Option<u64>, is_sample: bool) -> Resu
     let view = program_view::options(io::stderr().is_terminal());
     let Some(summary) = first_screen::heap_summary(dump, &overview, &view) else {
         if !resident.is_empty() {
-            // If stderr is closed, there is no reader. So below.
+            // If stderr is closed, there is no reader. The same applies below.
             let _ = write!(io::stderr(), "\n{resident}");
         }
         return Ok(());
@@ -75,7 +75,7 @@ fn at(dump: Dump, overview: &HeapOverview, path: &Path) -> Result<Dump, Failure>
     dump.at(overview.at).map_err(|error| Failure::File(path.display().to_string(), error.into()))
 }
 
-/// `dmd-7.html` for `dmd-7.json.gz`.
+/// Returns the name of the page: `dmd-7.html` for `dmd-7.json.gz`.
 fn page_of(dump: &Path) -> PathBuf {
     let name = dump.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let base = [".gz", ".json"].iter().fold(&*name, |name, end| name.strip_suffix(end).unwrap_or(name));

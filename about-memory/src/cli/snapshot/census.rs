@@ -17,7 +17,7 @@ use super::table::{NumberTable, percent};
 pub(super) struct CensusCommand {
     #[command(flatten)]
     input: SnapshotInput,
-    /// How to group nodes: JSON or a name.
+    /// Group the nodes by this breakdown: a name, or JSON.
     #[arg(long, short, value_name = "BREAKDOWN", default_value = "default")]
     breakdown: String,
     /// Write JSON instead of text.
@@ -30,7 +30,7 @@ impl CensusCommand {
         let (breakdown, _) = breakdown(&self.breakdown)?;
         let report = take(&self.input, &self.input.file, &breakdown)?;
         if self.json {
-            // Stacks can be far larger as text than in memory, so write them directly.
+            // The text of stacks can be far larger than the stacks in memory, so it is written directly.
             let mut out = io::stdout().lock();
             report.write_json(&mut out).and_then(|()| out.write_all(b"\n")).map_err(Failure::Output)?;
             return Ok(String::new());
@@ -52,7 +52,7 @@ fn take(
 /// Options of trees.
 #[derive(Args)]
 struct TreeShape {
-    /// Put leaves at the top, and what leads to them below.
+    /// Put leaves at the top, and the entries that lead to them below.
     #[arg(long)]
     invert: bool,
     /// Show only entries that contain this text. An entry is the name of a group; the entries above it are shown, too.
@@ -77,7 +77,7 @@ impl TreeShape {
 pub(super) struct TreeCommand {
     #[command(flatten)]
     input: SnapshotInput,
-    /// How to group nodes: JSON or a name.
+    /// Group the nodes by this breakdown: a name, or JSON.
     #[arg(long, short, value_name = "BREAKDOWN", default_value = "type")]
     breakdown: String,
     #[command(flatten)]
@@ -144,13 +144,13 @@ fn name(node: &CensusTreeNode) -> String {
 pub(super) struct IndividualsCommand {
     #[command(flatten)]
     input: SnapshotInput,
-    /// How to group nodes: JSON or a name.
+    /// Group the nodes by this breakdown: a name, or JSON.
     #[arg(long, short, value_name = "BREAKDOWN", default_value = "type")]
     breakdown: String,
     /// A leaf of the census, by its `reportLeafIndex` in the tree. Repeatable.
     #[arg(long = "leaf", value_name = "INDEX")]
     leaves: Vec<u64>,
-    /// All leaves below this name. Repeatable.
+    /// All leaves below the entry with this name. Repeatable.
     #[arg(long = "name", value_name = "NAME")]
     names: Vec<String>,
     /// Show at most this many rows of each table.
@@ -212,12 +212,12 @@ pub(super) struct SnapshotDiffCommand {
     first: SnapshotInput,
     /// The later snapshot.
     second: PathBuf,
-    /// How to group nodes: JSON or a name.
+    /// Group the nodes by this breakdown: a name, or JSON.
     #[arg(long, short, value_name = "BREAKDOWN", default_value = "type")]
     breakdown: String,
     #[command(flatten)]
     shape: TreeShape,
-    /// Write JSON instead of text. It has the difference and its trees.
+    /// Write JSON instead of text. The JSON contains the difference and its trees.
     #[arg(long)]
     json: bool,
 }

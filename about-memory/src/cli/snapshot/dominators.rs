@@ -23,7 +23,7 @@ pub(super) struct DominatorsCommand {
     /// Print retained sizes by class.
     #[arg(long, group = "form")]
     by_class: bool,
-    /// Print the memory that each field keeps alive. A field is the edges of one name from nodes of one class.
+    /// Print the memory that each field keeps alive. A field is all edges with the same name from nodes of one class.
     #[arg(long, group = "form")]
     by_field: bool,
     /// Start from this node instead of the root.
@@ -35,7 +35,7 @@ pub(super) struct DominatorsCommand {
     /// Children of each node to print.
     #[arg(long, value_name = "COUNT", default_value_t = 15)]
     siblings: usize,
-    /// How to label nodes: JSON or a name.
+    /// Label the nodes by this breakdown: a name, or JSON.
     #[arg(long, value_name = "BREAKDOWN", default_value = "label")]
     label: String,
 }
@@ -44,7 +44,7 @@ fn levels(text: &str) -> Result<usize, String> {
     let depth = text.parse().map_err(|_| "not a number".to_owned())?;
     match depth {
         1..=FetchOptions::MAX_DEPTH => Ok(depth),
-        _ => Err(format!("not between 1 and {}", FetchOptions::MAX_DEPTH)),
+        _ => Err(format!("must be between 1 and {}", FetchOptions::MAX_DEPTH)),
     }
 }
 
@@ -85,7 +85,7 @@ impl DominatorsCommand {
     }
 }
 
-/// One line for each node that the root reaches, in the order of the file.
+/// Returns one line for each node that the root reaches, in the order of the file.
 fn tsv(tree: &DominatorTree<'_>) -> String {
     let mut text = String::from("#id\timmediate_dominator\tretained_size\n");
     for node in tree.graph().nodes() {
@@ -97,7 +97,7 @@ fn tsv(tree: &DominatorTree<'_>) -> String {
     text
 }
 
-/// The retained sizes of the first `limit` classes.
+/// Returns the retained sizes of the first `limit` classes, as a text.
 pub(super) fn by_class(tree: &DominatorTree<'_>, limit: usize) -> String {
     let sizes = heap_graph::dominators::sizes_by_class(tree).into_iter().take(limit);
     table(tree, "class", sizes.map(|of| (of.retained_size, of.shallow_size, of.count, of.class.to_string())))
@@ -108,7 +108,7 @@ fn by_field(tree: &DominatorTree<'_>) -> String {
     table(tree, "field", sizes.map(|of| (of.retained_size, of.shallow_size, of.count, of.name())))
 }
 
-/// A line for each group of nodes: its retained and shallow size, its count and its name.
+/// Returns a line for each group of nodes: its retained and shallow size, its count and its name.
 fn table(
     tree: &DominatorTree<'_>,
     kind: &'static str,
@@ -138,7 +138,7 @@ fn rows(node: &DominatorTreeNode, level: usize, whole: i128, table: &mut NumberT
     }
 }
 
-/// The title of a node: its type, and its class, descriptive type and script if known.
+/// Returns the title of a node: its type, and its class, descriptive type and script if known.
 pub(super) fn title(node: HeapNode<'_>) -> String {
     let mut title = node.type_name().to_string();
     for more in

@@ -32,7 +32,7 @@ pub(super) struct SnapshotExportCommand {
     /// The node to draw, by id. [default: the root]
     #[arg(long, value_name = "ID")]
     node: Option<u64>,
-    /// Show at most this many levels. A level is an edge away from the node.
+    /// Show at most this many levels. A level is the number of edges from the node.
     #[arg(long, value_name = "LEVELS", default_value_t = 2)]
     depth: usize,
     /// Draw at most this many nodes.
@@ -43,7 +43,7 @@ pub(super) struct SnapshotExportCommand {
 impl SnapshotExportCommand {
     pub(super) fn run(self) -> Result<String, Failure> {
         let graph = self.input.read()?;
-        // Write large files directly instead of building a string.
+        // Large files are written directly, without a string of the whole file.
         let out = io::stdout().lock();
         match self.to {
             SnapshotFormat::V8 => heap_graph::export::write_v8(&graph, out).map_err(Failure::Output)?,

@@ -13,7 +13,7 @@ use super::super::Failure;
 pub(super) struct SnapshotInput {
     /// The snapshot; `-` for standard input.
     pub(super) file: PathBuf,
-    /// Read no message of a snapshot that is larger than this.
+    /// Refuse a snapshot with a message that is larger than this.
     #[arg(long, value_name = "BYTES", default_value_t = SnapshotReadOptions::MAX_MESSAGE_BYTES)]
     max_message_bytes: u64,
     /// Read at most this many bytes per file, uncompressed.
@@ -41,13 +41,13 @@ impl SnapshotInput {
         Failure::File(self.file.display().to_string(), error.into())
     }
 
-    /// The node with an id.
+    /// Returns the node with this id.
     pub(super) fn find<'a>(&self, graph: &'a Graph, id: u64) -> Result<HeapNode<'a>, Failure> {
         graph.find(NodeId(id)).ok_or_else(|| self.failure(anyhow::anyhow!("no node has the id {id}")))
     }
 }
 
-/// Parses a breakdown, a name or JSON, and returns it with its JSON.
+/// Parses a breakdown, given as a name or as JSON. Returns the breakdown and its JSON.
 pub(super) fn breakdown(argument: &str) -> Result<(Breakdown, String), Failure> {
     let preset = Breakdown::PRESETS.iter().find(|(name, _)| *name == argument);
     let json = match preset {

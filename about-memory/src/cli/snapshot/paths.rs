@@ -10,7 +10,7 @@ use super::super::Failure;
 use super::dominators::title;
 use super::input::SnapshotInput;
 
-/// A search for the shortest paths follows at most this many edges.
+/// The search for the shortest paths follows at most this many edges.
 const EFFORT: u64 = 200_000_000;
 
 #[derive(Args)]
@@ -26,8 +26,8 @@ pub(super) struct PathsCommand {
     /// Start from this node instead of the root.
     #[arg(long, value_name = "ID")]
     start: Option<u64>,
-    /// Find the shortest paths that visit each node at most once. The default, as in Firefox, is the shortest path for each
-    /// of several last edges.
+    /// Find the shortest paths that visit each node at most once. By default, as in Firefox, the paths differ in their
+    /// last edges: the shortest path for each of several last edges.
     #[arg(long)]
     shortest: bool,
     /// Write JSON instead of text.

@@ -38,7 +38,7 @@ impl SuspectsCommand {
     }
 }
 
-/// The suspects that retain at least this percentage of the heap.
+/// Returns the suspects that retain at least this percentage of the heap, as a text.
 pub(super) fn text(tree: &DominatorTree<'_>, percent: f64) -> String {
     let suspects = heap_graph::dominators::suspects(tree, &SuspectOptions::new().percent(percent));
     let whole = tree.retained_size(NodeIndex::ROOT).unwrap_or_default();

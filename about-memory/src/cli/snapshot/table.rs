@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Most spaces before a name. Without a limit, the text of a deep tree is mostly spaces.
+/// The most spaces before a name. Without this limit, the text of a deep tree would be mostly spaces.
 const MAX_INDENT: usize = 400;
 
 /// Rows of right-aligned numbers and a name, under headings.
@@ -17,7 +17,7 @@ impl<const N: usize> NumberTable<N> {
         Self { headings, last, rows: Vec::new() }
     }
 
-    /// Adds a row; escapes keep the name from breaking the line or controlling the terminal.
+    /// Adds a row. Escapes the name, so that it can neither break the line nor control the terminal.
     pub(super) fn row(&mut self, numbers: [String; N], indent: usize, name: &str) {
         let indent = indent.min(MAX_INDENT);
         self.rows.push((numbers, format!("{:indent$}{}", "", about_memory::escape(name))));
@@ -45,7 +45,7 @@ impl<const N: usize> NumberTable<N> {
     }
 }
 
-/// A part of a whole in percent, with one decimal.
+/// Formats a part of a whole in percent, with one decimal.
 pub(super) fn percent(part: i128, whole: i128) -> String {
     match whole {
         0 => "-".to_owned(),

@@ -1,4 +1,4 @@
-//! What the screens ask of processes. Each question has a thread of its own, so that the screen never waits.
+//! The requests of the screens to processes. Each request has its own thread, so that the screen never waits.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
@@ -13,12 +13,12 @@ use memory_report::{ReportSet, file};
 
 use super::super::symbols::SymbolSearch;
 
-/// The time that all processes have to tell their names and their amounts.
+/// All processes have this time to send their names and their amounts.
 const TIME_FOR_NAMES: Duration = Duration::from_secs(1);
-/// The time that a process has for a dump.
+/// A process has this time to write a dump.
 const TIME_FOR_FILES: Duration = Duration::from_secs(60);
 
-/// A question.
+/// A request.
 #[derive(Clone, Debug)]
 pub(super) enum ScreenRequest {
     List,
@@ -26,9 +26,9 @@ pub(super) enum ScreenRequest {
     /// Measures two processes and compares them.
     Diff([u32; 2]),
     Minimize(u32),
-    /// Measures a process and writes a file.
+    /// Measures a process and writes a report file.
     Save(u32),
-    /// Writes a file with this report.
+    /// Writes this report to a file.
     Export(Box<ReportSet>),
     Stacks(u32),
     /// Takes a heap snapshot into the session. The session reports its state.
@@ -56,11 +56,11 @@ pub(super) enum ScreenAnswer {
     Difference(String, Box<ReportSet>),
     Stacks(String, Box<HeapBlocks>),
     Done(String),
-    /// Why a question has no answer.
+    /// The reason why a request has no answer.
     Failed(RequestKind, String),
 }
 
-/// What kind of question has failed.
+/// The kind of a request that failed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RequestKind {
     /// A measurement of these processes. A difference has no processes.
@@ -77,13 +77,13 @@ impl ScreenRequest {
         }
     }
 
-    /// Asks on another thread.
+    /// Runs the request on another thread, which sends the answer to `to`.
     pub(super) fn start(self, to: &Sender<ScreenAnswer>) {
         let (to, failed) = (to.clone(), to.clone());
         let (asked, not_asked) = (self.asked(), self.asked());
         let work = move || {
             let told = self.answer().unwrap_or_else(|reason| ScreenAnswer::Failed(asked, reason));
-            // The screen may have gone.
+            // The send fails if the screen is closed.
             let _ = to.send(told);
         };
         if let Err(error) = thread::Builder::new().name("ask".to_owned()).spawn(work) {
@@ -151,7 +151,7 @@ fn list() -> Result<Vec<ListedProcess>, live::LiveError> {
     Ok(listeners.iter().map(process).collect())
 }
 
-/// Writes a new file in the current folder.
+/// Writes a report to a new file in the current folder.
 fn save(set: &ReportSet) -> Result<ScreenAnswer, String> {
     let names = (1..).map(|number| PathBuf::from(format!("memory-report-{number}.json.gz")));
     let path = names.into_iter().find(|path| !Path::new(path).exists()).expect("numbers do not end");

@@ -1,4 +1,4 @@
-//! The row that keys act on, in a list that is partly in sight.
+//! The row that keys act on, in a list of which only a part is visible.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ pub(super) struct RowCursor {
 }
 
 impl RowCursor {
-    /// Moves; returns whether the key is one that moves.
+    /// Moves the cursor. Returns whether the key is one that moves it.
     pub(super) fn press(&mut self, key: KeyCode, total: usize) -> bool {
         let page = self.height.max(2) - 1;
         self.at = match key {
@@ -35,7 +35,7 @@ impl RowCursor {
         true
     }
 
-    /// The rows in sight.
+    /// Returns the visible rows.
     pub(super) fn window(&mut self, height: u16, total: usize) -> Range<usize> {
         self.height = usize::from(height).max(1);
         self.at = self.at.min(total.saturating_sub(1));
@@ -43,7 +43,7 @@ impl RowCursor {
         self.top..total.min(self.top + self.height)
     }
 
-    /// Draws the rows in sight. `window` gave their numbers.
+    /// Draws the visible rows. `window` returned their numbers.
     pub(super) fn draw(
         &self,
         frame: &mut Frame<'_>,
@@ -58,12 +58,12 @@ impl RowCursor {
     }
 }
 
-/// The line above a list.
+/// Returns the line above a list.
 pub(super) fn head(text: impl AsRef<str>) -> Line<'static> {
     styled(text.as_ref(), Style::new().add_modifier(Modifier::BOLD))
 }
 
-/// A number with commas.
+/// Formats a number with commas.
 pub(super) fn count(number: i128) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut text = if number < 0 { "-".to_owned() } else { String::new() };
@@ -76,7 +76,7 @@ pub(super) fn count(number: i128) -> String {
     text
 }
 
-/// A share in percent; empty without a whole.
+/// Formats a share in percent. The text is empty if the whole is 0.
 pub(super) fn share(part: i128, whole: i128) -> String {
     if whole == 0 { String::new() } else { format!("{:.1}%", 100.0 * part as f64 / whole as f64) }
 }

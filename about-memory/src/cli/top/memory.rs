@@ -1,5 +1,5 @@
-//! The screen of heap snapshots: aggregate, dominators, suspects, the nodes of a group, and paths. All answers are those of
-//! the session, on which `serve` is built, too.
+//! The screen of heap snapshots: aggregate, dominators, suspects, the nodes of a group, and paths. The session computes
+//! all answers, as it does for `serve`.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::types::OfType;
 struct NodeGrouping {
     title: &'static str,
     breakdown: &'static str,
-    /// Whether a tree of them is inverted at first.
+    /// Whether a tree of these groups is inverted at first.
     inverted: bool,
 }
 
@@ -32,7 +32,7 @@ impl NodeGrouping {
     }
 }
 
-/// The groups that `g` goes through.
+/// The groupings that the key `g` selects in turn.
 const GROUPS: [NodeGrouping; 6] = [
     NodeGrouping::preset("type", true),
     NodeGrouping::preset("objectClass", false),
@@ -45,12 +45,12 @@ const GROUPS: [NodeGrouping; 6] = [
         inverted: false,
     },
 ];
-/// The one that shows the blocks of a type, and the stacks that allocated them.
+/// The grouping that shows the blocks of a type, and the stacks that allocated them.
 const TYPE_AND_STACK: usize = GROUPS.len() - 1;
 const MOST_PATHS: usize = 10;
 /// The levels of dominators that are open at first, as on the page of `serve`.
 const DEPTH: usize = 2;
-/// The most rows that one request may ask for.
+/// One request may ask for at most this many rows.
 const MOST_ROWS: u16 = 500;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,22 +65,22 @@ enum SnapshotView {
 
 pub(super) struct SnapshotScreen {
     session: Session,
-    /// The place of the shown snapshot in the list.
+    /// The index of the shown snapshot in the list.
     at: usize,
     view: SnapshotView,
-    /// The views that Backspace goes back to.
+    /// The earlier views. Backspace returns to them.
     before: Vec<SnapshotView>,
     group: usize,
     inverted: bool,
-    /// What the names of groups contain.
+    /// Only groups whose names contain this text are shown.
     filter: String,
     asked: Option<(Query, PendingAnswer)>,
     answer: Option<(Query, Arc<QueryAnswer>)>,
     failure: Option<(Query, String)>,
     open: HashSet<u64>,
-    /// The rows that the user has closed although they open by themselves.
+    /// The rows that open by themselves and that the user has closed.
     closed: HashSet<u64>,
-    /// The rows in sight, and the number of the first.
+    /// The number of the first visible row, and the visible rows.
     rows: (usize, Vec<SessionRow>),
     total: usize,
     cursor: RowCursor,
@@ -135,7 +135,8 @@ impl SnapshotScreen {
         }
     }
 
-    /// Asks what the view needs, and takes the answer when it is there. Returns whether it is.
+    /// Sends the query of the view, and stores the answer when it arrives. Returns whether the view has an answer or a
+    /// failure.
     pub(super) fn poll(&mut self) -> bool {
         let Some(info) = self.snapshot().filter(|info| info.state.name() == "read") else {
             return false;
@@ -160,7 +161,7 @@ impl SnapshotScreen {
                     true
                 }
             },
-            // Dropping what was asked before cancels it.
+            // Dropping the previous request cancels it.
             _ => match self.session.ask(query.clone()) {
                 Ok(pending) => {
                     self.asked = Some((query, pending));
@@ -226,7 +227,7 @@ impl SnapshotScreen {
                     let group = row.id;
                     self.follow(SnapshotView::Individuals(group));
                 }
-                _ => return Err("choose a row of the aggregate that contains nodes itself".to_owned()),
+                _ => return Err("choose a row of the aggregate with nodes of its own".to_owned()),
             },
             KeyCode::Char('p') => match (&self.view, self.row()) {
                 (
@@ -261,7 +262,7 @@ impl SnapshotScreen {
                     let id = row.id;
                     self.close(id);
                 }
-                // It may lie above the rows in sight.
+                // The parent row may be above the visible rows.
                 Some(row) => self.cursor.at = row.parent.unwrap_or(self.cursor.at),
                 None => {}
             },
@@ -270,7 +271,7 @@ impl SnapshotScreen {
         Ok(())
     }
 
-    /// Shows the blocks of a type, and below them the stacks that allocated them.
+    /// Shows the blocks of a type, with the stacks that allocated them below.
     pub(super) fn show_type(&mut self, of: &OfType) {
         let place = self.session.snapshots().iter().position(|info| info.id == of.snapshot);
         self.go(place.unwrap_or(self.at));
@@ -347,7 +348,7 @@ impl SnapshotScreen {
         answer: &Arc<QueryAnswer>,
     ) {
         let height = area.height.min(MOST_ROWS);
-        // The number of rows changes with what is open, so the first window may lie behind the end.
+        // The number of rows depends on the open rows, so the first window may be after the end.
         let mut window = self.cursor.window(height, self.total.max(1));
         let depth = if self.view == SnapshotView::Dominators { DEPTH } else { 0 };
         let rows = loop {

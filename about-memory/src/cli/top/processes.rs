@@ -12,7 +12,7 @@ use super::super::line::line;
 use super::ask::{ListedProcess, ScreenRequest};
 use super::cursor::{RowCursor, head};
 
-/// The amounts that a sparkline shows.
+/// A sparkline shows this many of the latest amounts.
 const LATEST: usize = 16;
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const NOBODY: [&str; 3] = [
@@ -47,7 +47,7 @@ impl ProcessScreen {
         self.rows = rows;
     }
 
-    /// What a key asks for, or why it asks for nothing.
+    /// Returns the request of a key, or an error text if the request is not possible.
     pub(super) fn press(&mut self, key: KeyCode) -> Result<Option<ScreenRequest>, String> {
         if self.cursor.press(key, self.rows.len()) {
             return Ok(None);
@@ -60,7 +60,7 @@ impl ProcessScreen {
         Ok(match key {
             KeyCode::Enter if self.marked.is_empty() => Some(ScreenRequest::Measure(vec![row.pid])),
             KeyCode::Enter => Some(ScreenRequest::Measure(self.marked.iter().copied().collect())),
-            // Every process that listens answers this, as it answers `report`.
+            // Every listening process answers `minimize`, so it is not listed as a request.
             KeyCode::Char('m') => Some(ScreenRequest::Minimize(row.pid)),
             KeyCode::Char('s') => Some(ScreenRequest::Save(row.pid)),
             KeyCode::Char('d') => can("dmd-dump").map(|()| Some(ScreenRequest::Stacks(row.pid)))?,
@@ -114,7 +114,7 @@ impl ProcessScreen {
 
 const LATELY: &str = "LATELY";
 
-/// The amounts as bars, as high as the greatest.
+/// Draws the amounts as bars relative to the largest amount.
 fn sparkline(latest: &VecDeque<u64>) -> String {
     let most = latest.iter().copied().max().unwrap_or_default().max(1);
     let bar = |amount: &u64| BARS[usize::try_from(amount.saturating_mul(7) / most).unwrap_or(7)];

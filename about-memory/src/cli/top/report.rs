@@ -1,4 +1,5 @@
-//! The screen of a report: trees to open and close, live or of a file, also since a mark.
+//! The screen of a report: trees to open and close, of a live process or of a file. It can also show the changes since
+//! a mark.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -21,7 +22,7 @@ use super::cursor::{RowCursor, count, head, share};
 struct TreeRow {
     depth: usize,
     name: String,
-    /// What names the entry, to keep it open.
+    /// The key of the entry, with which it stays open after an update.
     key: String,
     /// `None` for a process.
     amount: Option<(i128, Units)>,
@@ -32,15 +33,15 @@ struct TreeRow {
 
 #[derive(Debug, Default)]
 pub(super) struct ReportScreen {
-    /// The processes that the reader wants to see; empty for a difference. Answers to earlier requests are ignored.
+    /// The processes that the reader requested last; empty for a difference. Answers to earlier requests are ignored.
     wanted: Option<Vec<u32>>,
-    /// The processes that are measured again; empty for a file.
+    /// The processes that are measured repeatedly; empty for a file.
     pids: Vec<u32>,
     title: String,
     set: Option<ReportSet>,
-    /// The report since which changes are shown.
+    /// The report at the mark. Changes since this report are shown.
     mark: Option<ReportSet>,
-    /// Entries that differ from how they are at first: roots are open, all others closed.
+    /// Entries that are not in their first state. At first, roots are open and all other entries are closed.
     toggled: HashSet<String>,
     filter: String,
     is_typing: bool,
@@ -55,13 +56,13 @@ impl ReportScreen {
     pub(super) const KEYS: &'static str =
         "←→ close, open, / filter, n N next, t sort, v bytes, Space pause, b mark, x save";
 
-    /// The reader asks for these processes. An empty list stands for a difference.
+    /// Stores the reader's request for these processes. An empty list means a difference.
     pub(super) fn want(&mut self, pids: Vec<u32>) {
         self.wanted = Some(pids);
     }
 
-    /// There will be no answer for these processes, or no difference. If the reader waits for it, the report in sight is
-    /// followed again.
+    /// A request for these processes, or for a difference, failed. If the reader waits for this request, the visible
+    /// report is updated again.
     pub(super) fn told_failure(&mut self, pids: &[u32]) {
         if self.wants(pids) {
             self.wanted = None;
@@ -79,14 +80,14 @@ impl ReportScreen {
         self.arrange();
     }
 
-    /// Takes a difference.
+    /// Shows a difference, if the reader still waits for it.
     pub(super) fn told_difference(&mut self, title: String, set: ReportSet) {
         if self.wants(&[]) {
             self.open(title, set, Vec::new());
         }
     }
 
-    /// Takes a measurement; one of other processes is another report.
+    /// Shows a measurement. A measurement of other processes opens another report.
     pub(super) fn told(&mut self, pids: Vec<u32>, set: ReportSet) {
         if !self.wants(&pids) {
             return;
@@ -99,7 +100,7 @@ impl ReportScreen {
         self.arrange();
     }
 
-    /// What to measure again, unless the reader has paused.
+    /// Returns the request that repeats the measurement; `None` if the reader has paused or the report is a file.
     pub(super) fn again(&self) -> Option<ScreenRequest> {
         (!self.is_paused && !self.pids.is_empty()).then(|| ScreenRequest::Measure(self.pids.clone()))
     }
@@ -148,7 +149,7 @@ impl ReportScreen {
             KeyCode::Char(' ') => self.is_paused = !self.is_paused,
             KeyCode::Char('b') => {
                 if self.pids.is_empty() {
-                    return Err("a file does not change: a mark is for running processes".to_owned());
+                    return Err("a file does not change; only running processes can have a mark".to_owned());
                 }
                 self.mark = if self.mark.is_some() { None } else { self.set.clone() };
             }
@@ -170,7 +171,7 @@ impl ReportScreen {
         self.arrange();
     }
 
-    /// Goes to the next or previous entry whose own name has the text of the filter.
+    /// Moves to the next or previous entry whose own name contains the text of the filter.
     fn next(&mut self, forward: bool) {
         let found = |row: &TreeRow| !self.filter.is_empty() && row.name.contains(&self.filter);
         let at = self.cursor.at;
@@ -186,7 +187,7 @@ impl ReportScreen {
         (depth <= 1 || !self.filter.is_empty()) != self.toggled.contains(key)
     }
 
-    /// Makes the rows of the report, or of what has changed since the mark.
+    /// Makes the rows of the report, or of the changes since the mark.
     fn arrange(&mut self) {
         let mut rows = Vec::new();
         if let Some(set) = &self.set {
@@ -226,7 +227,7 @@ impl ReportScreen {
         self.rows = rows;
     }
 
-    /// Adds an entry with all that is open below it.
+    /// Adds an entry and all open entries below it.
     fn push(&self, rows: &mut Vec<TreeRow>, root: TreeNode<'_, '_>, process: &str) {
         let mut left = vec![(root, 1, false)];
         while let Some((node, depth, is_itself)) = left.pop() {

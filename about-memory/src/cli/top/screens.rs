@@ -1,4 +1,4 @@
-//! The five screens, and which of them is in sight. Neither a terminal nor a process takes part.
+//! The five screens, and the choice of the visible one. This code uses neither a terminal nor a process.
 
 use std::ffi::OsString;
 
@@ -37,7 +37,7 @@ const SCREENS: [(ScreenKind, &str); 5] = [
     (ScreenKind::Types, "5 Types"),
 ];
 
-/// What the program does next.
+/// The action that follows a key.
 #[derive(Debug)]
 pub(super) enum KeyOutcome {
     Nothing,
@@ -50,12 +50,12 @@ pub(super) struct TopScreens {
     pub(super) report: ReportScreen,
     pub(super) stacks: StackScreen,
     pub(super) types: TypeScreen,
-    /// How typed heaps are read.
+    /// The settings for reading typed heaps.
     reading: heap::TypedHeapReader,
     processes: ProcessScreen,
     memory: SnapshotScreen,
     session: Session,
-    /// The process that `S` on the screen of snapshots takes one of.
+    /// The process of which `S` takes a snapshot on the screen of snapshots.
     of: Option<(u32, String)>,
     message: String,
     has_help: bool,
@@ -78,7 +78,7 @@ impl TopScreens {
         }
     }
 
-    /// The request that refreshes the screen after a while. `None` if the screen does not refresh.
+    /// Returns the request that updates the screen after a while. `None` if the screen does not update itself.
     pub(super) fn again(&self) -> Option<ScreenRequest> {
         match self.screen {
             ScreenKind::Processes => Some(ScreenRequest::List),
@@ -134,7 +134,7 @@ impl TopScreens {
                 _ => {}
             }
         }
-        // The screen of stacks has `k` for the kind.
+        // On the screen of stacks, `k` selects the kind, so it does not move the cursor.
         let code = match key.code {
             KeyCode::Char('j') if !is_typing && self.screen != ScreenKind::Stacks => KeyCode::Down,
             KeyCode::Char('k') if !is_typing && self.screen != ScreenKind::Stacks => KeyCode::Up,
@@ -167,7 +167,7 @@ impl TopScreens {
         }
     }
 
-    /// Goes to the screen that shows the answer.
+    /// Selects the screen that will show the answer, and returns the request.
     fn ask(&mut self, ask: ScreenRequest) -> KeyOutcome {
         match &ask {
             ScreenRequest::Measure(pids) => {

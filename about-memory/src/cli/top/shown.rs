@@ -1,4 +1,4 @@
-//! Each screen as a terminal of 80 columns and 24 lines shows it.
+//! Tests of each screen, as a terminal of 80 columns and 24 lines shows it.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -35,7 +35,7 @@ impl DrawnScreen {
         Self { screens: TopScreens::new(session, reading), terminal }
     }
 
-    /// The lines on the screen, without spaces at their ends.
+    /// Returns the lines of the screen, without trailing spaces.
     fn lines(&mut self) -> Vec<String> {
         self.terminal.draw(|frame| self.screens.draw(frame)).unwrap();
         let buffer = self.terminal.backend().buffer();
@@ -57,7 +57,7 @@ impl DrawnScreen {
         }
     }
 
-    /// The lines once one of them contains a text.
+    /// Returns the lines as soon as one of them contains the text.
     fn until(&mut self, text: &str) -> Vec<String> {
         let end = Instant::now() + Duration::from_secs(60);
         loop {
@@ -65,7 +65,7 @@ impl DrawnScreen {
             if lines.iter().any(|line| line.contains(text)) {
                 return lines;
             }
-            assert!(Instant::now() < end, "{text} is not in {lines:#?}");
+            assert!(Instant::now() < end, "no line contains {text}: {lines:#?}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -84,7 +84,7 @@ fn small() -> PathBuf {
 }
 
 fn process(pid: u32, name: &str, resident: u64) -> ListedProcess {
-    // A process lists only the requests that not every process answers.
+    // A process lists only requests that not all processes answer.
     let requests = vec!["heap-snapshot".to_owned()];
     ListedProcess {
         pid,
@@ -137,7 +137,7 @@ fn processes_have_a_line_each_and_keys() {
     assert_eq!(shown.screens.screen, ScreenKind::Report);
     shown.keys("1k");
     assert!(matches!(shown.press(KeyCode::Enter), Some(ScreenRequest::Measure(pids)) if pids == [7, 8]));
-    // A process that has ended is neither shown nor marked.
+    // An ended process is neither shown nor marked.
     shown.screens.told(ScreenAnswer::Processes(vec![process(8, "worker", 5)]));
     shown.keys("1");
     assert!(!shown.has("server"));
@@ -154,7 +154,7 @@ fn all_keys_are_listed_and_q_quits() {
     {
         assert!(lines.contains(text), "{text} in {lines}");
     }
-    // Nothing is cut off at the end of a line.
+    // No line is cut off at its end.
     for (screen, end) in [("1", "t types"), ("2", "x save"), ("3", "S take"), ("4", "Backspace back")] {
         shown.keys(&format!("x{screen}"));
         assert!(shown.lines()[23].ends_with(end), "{end}");
@@ -234,7 +234,8 @@ fn the_guide_shows_the_screens() {
     check(8);
 }
 
-/// The reader asks for a process, then for a difference: the measurement comes late, and does not replace what was asked last.
+/// The reader requests a process, then a difference. The measurement of the process arrives late, and must not replace
+/// the difference.
 #[test]
 fn a_late_answer_replaces_no_later_one() {
     let mut shown = without_files();
@@ -251,23 +252,23 @@ fn a_late_answer_replaces_no_later_one() {
     assert_eq!(shown.lines()[1], "from 7 to 8");
     shown.screens.told(ScreenAnswer::Report(vec![7], Box::new(set(5))));
     assert_eq!(shown.lines()[1], "process 7");
-    // A difference that fails leaves the report in sight, which is followed on.
+    // If a difference fails, the visible report stays and is updated again.
     shown.keys("1 j ");
     assert!(matches!(shown.press(KeyCode::Char('D')), Some(ScreenRequest::Diff(_))));
     let fails = |shown: &mut DrawnScreen, asked| {
         shown.screens.told(ScreenAnswer::Failed(asked, "it has ended".to_owned()));
     };
-    // What fails besides it changes nothing: a file that is not saved, a measurement from before.
+    // Other failures change nothing: a file that is not saved, or an earlier measurement.
     fails(&mut shown, RequestKind::Other);
     fails(&mut shown, RequestKind::Report(vec![7]));
     shown.screens.told(ScreenAnswer::Report(vec![7], Box::new(set(9))));
-    assert!(!shown.has("10.00 MiB"), "the difference may still come");
+    assert!(!shown.has("10.00 MiB"), "the difference may still arrive");
     fails(&mut shown, RequestKind::Report(Vec::new()));
     shown.screens.told(ScreenAnswer::Report(vec![7], Box::new(set(9))));
     assert!(shown.has("10.00 MiB"), "the cache has 1 MiB and 9");
 }
 
-/// Names from outside that would look like others: a terminal shows neither characters without width nor controls.
+/// Foreign names that would look equal to other names: a terminal shows neither zero-width characters nor controls.
 const DECEPTIVE: [&str; 6] =
     ["safe::T\u{200b}ype", "a\u{202e}gnp", "nul\0b", "esc\u{1b}[31m", "nl\nFAKE", "\u{feff}bom"];
 

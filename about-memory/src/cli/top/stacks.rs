@@ -13,7 +13,7 @@ use super::super::line::line;
 use super::cursor::{RowCursor, count, head, share};
 
 const HOLDERS: [&str; 3] = ["site", "type", "crate"];
-/// The length of the bar of a frame that has all bytes.
+/// The length of the bar of a frame that holds all bytes.
 const BAR: usize = 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ enum StackLayout {
     Around(String),
 }
 
-/// What a line shows, and what Enter does with it.
+/// A line of the screen, and the target of Enter on it.
 struct StackLine {
     bytes: i128,
     blocks: Option<i128>,
@@ -42,7 +42,7 @@ enum LineTarget {
     Function(String),
 }
 
-/// Sums of frames, callers before those that they called.
+/// Sums of frames. Callers are before their callees.
 struct FrameTree {
     caller: Vec<Option<usize>>,
     called: Vec<Vec<usize>>,
@@ -54,7 +54,7 @@ struct FrameTree {
 pub(super) struct StackScreen {
     title: String,
     blocks: Option<HeapBlocks>,
-    /// The kind of blocks; all if it is the number of kinds.
+    /// The index of the kind of blocks. The number of kinds means all blocks.
     kind: usize,
     view: StackLayout,
     before: Vec<StackLayout>,
@@ -140,7 +140,7 @@ impl StackScreen {
 
     fn arrange(&mut self) {
         let Some(blocks) = &self.blocks else { return };
-        // Bytes and blocks of each row.
+        // The bytes and blocks of each row.
         let mut sums = vec![(0, 0); blocks.rows().rows().len()];
         for (kind, of_kind) in blocks.kinds().iter().enumerate() {
             if self.kind == kind || self.kind == blocks.kinds().len() {
@@ -193,7 +193,7 @@ impl StackScreen {
     }
 }
 
-/// The largest first; equal ones by name.
+/// Sorts lines by size, the largest first. Lines of equal size are sorted by name.
 fn sorted(mut lines: Vec<StackLine>) -> Vec<StackLine> {
     lines.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.text.cmp(&b.text)));
     lines
@@ -222,7 +222,7 @@ impl FrameTree {
             blocks: vec![0; all],
             name: rows.frames().iter().map(|frame| rows.names()[frame.name as usize].clone()).collect(),
         };
-        // Frames with callees still to come.
+        // Frames whose callees are not visited yet.
         let mut open: Vec<(usize, u32)> = Vec::new();
         for (at, frame) in rows.frames().iter().enumerate() {
             while open.last().is_some_and(|(_, left)| *left == 0) {
@@ -248,7 +248,7 @@ impl FrameTree {
         frames
     }
 
-    /// Whether a frame further out has the same name as this one.
+    /// Whether an outer frame has the same name as this frame.
     fn is_inner(&self, at: usize) -> bool {
         let outer = std::iter::successors(self.caller[at], |caller| self.caller[*caller]);
         outer.into_iter().any(|outer| self.name[outer] == self.name[at])
@@ -287,7 +287,7 @@ fn flame(frames: &FrameTree, open: &HashSet<usize>) -> Vec<StackLine> {
     lines
 }
 
-/// All functions with the bytes of all that they called. A function counts once in a recursion.
+/// Returns all functions, with the bytes of everything they called. In a recursion, a function counts once.
 fn functions(frames: &FrameTree) -> Vec<StackLine> {
     let mut by_name: BTreeMap<&str, (i128, i128)> = BTreeMap::new();
     for at in (1..frames.name.len()).filter(|at| !frames.is_inner(*at)) {

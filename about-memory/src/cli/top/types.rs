@@ -1,5 +1,5 @@
-//! The screen of typed heaps: tables by type and by field, what is not used, and async tasks. A row of a type leads to its
-//! blocks on the screen of snapshots.
+//! The screen of typed heaps: tables by type and by field, unused memory, and async tasks. A row of a type leads to the
+//! type's blocks on the screen of snapshots.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +22,7 @@ pub(super) struct OfType {
     pub(super) name: String,
 }
 
-/// A typed heap: a snapshot of the session, and its tables once they are made.
+/// A typed heap: a snapshot of the session, and its tables after they are made.
 struct TypedHeapEntry {
     snapshot: SnapshotId,
     tables: Arc<Mutex<Option<TypeTables>>>,
@@ -31,7 +31,7 @@ struct TypedHeapEntry {
 #[derive(Default)]
 pub(super) struct TypeScreen {
     heaps: Vec<TypedHeapEntry>,
-    /// The place of the shown heap in the list.
+    /// The index of the shown heap in the list.
     at: usize,
     table: usize,
     cursor: RowCursor,
@@ -41,7 +41,7 @@ impl TypeScreen {
     pub(super) const KEYS: &'static str =
         "Tab table, Enter blocks of the type, [ ] heap; t on a process takes one";
 
-    /// Reads a typed heap on a thread of the session: `save` saves its snapshot.
+    /// Reads a typed heap on a thread of the session. `save` saves its snapshot and returns its tables.
     pub(super) fn take(
         &mut self,
         session: &Session,
@@ -66,7 +66,7 @@ impl TypeScreen {
         (self.table, self.cursor) = (0, RowCursor::default());
     }
 
-    /// What a function makes of the shown heap and its tables, if they are there.
+    /// Calls a function with the shown heap and its tables. `None` if the tables do not exist yet.
     fn with<T>(&self, body: impl FnOnce(&TypedHeapEntry, &TypeTables) -> T) -> Option<T> {
         let heap = self.heaps.get(self.at)?;
         let tables = heap.tables.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! A Unix socket that only this user can connect to, as a server of TCP has one.
+//! A Unix socket that only this user can connect to, with the same functions as a TCP listener.
 
 use std::fs::{self, File, Metadata, Permissions};
 use std::io;
@@ -8,29 +8,29 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _}
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// How often a server looks again whether a path is free.
+/// How many times a server tries to get a free path.
 const LOOKS: usize = 8;
 
-/// A socket with the mode 0600. Its file goes when it is dropped.
+/// A socket with the mode 0600. Dropping it removes its file.
 #[derive(Debug)]
 pub(crate) struct PrivateSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// Which file is the socket's.
+    /// Identifies the socket's file.
     file: FileId,
 }
 
 impl PrivateSocket {
-    /// Makes the socket at `path`, in place of one that a program left there which has ended.
+    /// Creates the socket at `path`. Replaces the socket of a program that has ended.
     pub(crate) fn bind(path: &Path) -> io::Result<Self> {
-        // A path longer than an address allows cannot be connected to.
+        // Clients cannot connect to a path that is longer than an address allows.
         SocketAddr::from_pathname(path).map_err(|_| long(path))?;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        // A socket has its mode only after it is made. Until then it is in a private folder.
+        // A socket gets its mode only after it is created. Until then, it is in a private folder.
         let mut private = tempfile::Builder::new();
         private.prefix(".am").rand_bytes(4).permissions(Permissions::from_mode(0o700));
         let folder = private.tempdir_in(parent.unwrap_or(Path::new(".")))?;
-        // The name of the folder may be too long for an address, though that of the socket is not.
+        // The path inside this folder may be too long for an address even if the socket's path is not.
         let open = File::open(folder.path())?;
         let inside = PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd()));
         let first = inside.join("s");
@@ -41,13 +41,13 @@ impl PrivateSocket {
         Ok(Self { listener, path: path.to_owned(), file })
     }
 
-    /// The next connection. The system has the same calls for it as for one of TCP.
+    /// Accepts the next connection. The returned type is TCP's, because the system's calls are the same.
     pub(crate) fn accept(&self) -> io::Result<TcpStream> {
         let (stream, _) = self.listener.accept()?;
         Ok(TcpStream::from(OwnedFd::from(stream)))
     }
 
-    /// Ends each `accept`, whatever is at the path by now.
+    /// Ends all pending `accept` calls, even if another file is at the path now.
     pub(crate) fn wake(&self) {
         super::end_accept(&self.listener);
     }
@@ -74,11 +74,11 @@ impl FileId {
     }
 }
 
-/// Gives the socket `first` the name `path`, which it never takes from a file or a server that listens. A socket that was
-/// left there goes to `aside` before anybody decides about it: of servers that start together, only one gets it.
+/// Gives the socket `first` the name `path`. Never replaces a file or a listening server. An old socket is moved to
+/// `aside` before it is checked again, so that only one of several starting servers gets the path.
 fn publish(first: &Path, path: &Path, aside: &Path) -> io::Result<()> {
     for _ in 0..LOOKS {
-        // As a rename that replaces nothing, on all file systems that have sockets.
+        // Like a rename that replaces no file. Works on all file systems that have sockets.
         match fs::hard_link(first, path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             done => return done,
@@ -91,7 +91,7 @@ fn publish(first: &Path, path: &Path, aside: &Path) -> io::Result<()> {
             moved => moved?,
         }
         if !is_left(aside) {
-            // Another server has begun there since.
+            // Another server has started at this path in the meantime.
             fs::hard_link(aside, path)?;
             break;
         }
@@ -102,11 +102,12 @@ fn publish(first: &Path, path: &Path, aside: &Path) -> io::Result<()> {
 
 fn long(path: &Path) -> io::Error {
     let bytes = path.as_os_str().len();
-    let reason = format!("the path has {bytes} bytes, and that of a socket at most 107, none of them zero");
+    let reason =
+        format!("the path has {bytes} bytes; the path of a socket has at most 107 bytes, none of them zero");
     io::Error::new(io::ErrorKind::InvalidInput, reason)
 }
 
-/// Whether the path has a socket without a listener.
+/// Whether there is a socket without a listener at the path.
 fn is_left(path: &Path) -> bool {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     is_socket

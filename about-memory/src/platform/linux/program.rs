@@ -1,4 +1,4 @@
-//! Running a program: permission checks, forwarding signals, and ending as the program ended.
+//! Runs a program: checks permissions, forwards signals, and ends like the program.
 
 use std::fs;
 use std::io;
@@ -22,7 +22,8 @@ pub(crate) fn is_executable(path: &Path) -> bool {
     path.is_file() && access(path, Access::EXEC_OK).is_ok()
 }
 
-/// Whether the program would get rights that this process does not have, so its loader ignores our variables.
+/// Whether the program would get rights that this process does not have. Its loader then ignores variables such as
+/// `$LD_PRELOAD`.
 pub(crate) fn is_privileged(path: &Path) -> bool {
     let Ok(metadata) = fs::metadata(path) else { return false };
     let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
@@ -41,7 +42,7 @@ pub(crate) fn run_to_end(command: &mut Command, started: impl FnOnce(u32)) -> io
     let handle = signals.handle();
     let mut child = command.spawn()?;
     let pid = Pid::from_child(&child);
-    // Send nothing after the program has ended: its process id may belong to another process.
+    // No signal is sent after the program has ended, because its process id may then belong to another process.
     let alive = Arc::new(Mutex::new(true));
     let to = Arc::clone(&alive);
     let passing_on = thread::spawn(move || {
@@ -60,7 +61,7 @@ pub(crate) fn run_to_end(command: &mut Command, started: impl FnOnce(u32)) -> io
     *alive.lock().unwrap_or_else(PoisonError::into_inner) = false;
     let status = child.wait();
     handle.close();
-    // The thread has ended its loop and does not panic.
+    // The result is ignored: the thread has ended its loop, and does not panic.
     let _ = passing_on.join();
     status
 }
@@ -70,13 +71,13 @@ fn not_ignored(signals: &[i32]) -> impl Iterator<Item = i32> {
     signals.iter().copied().filter(move |signal| ignored & (1 << (signal - 1)) == 0)
 }
 
-/// A terminal that accepts no text delays the end of the process by at most this long.
+/// A terminal that accepts no text delays the end of the process by at most this time.
 const RESTORING: Duration = Duration::from_secs(1);
-/// How often the thread that ends the process asks how much time the others have.
+/// How often the thread that ends the process checks how much time the process has.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Calls `begin` at the first signal that ends programs. If the process still runs after the time that `grace` gives, or at
-/// a second signal, runs `restore` and ends the process by the signal. A SIGQUIT gives no time.
+/// Calls `begin` at the first signal that ends programs. After the time that `grace` returns, or at a second signal,
+/// runs `restore` and ends the process by the signal. SIGQUIT ends the process without that time.
 pub(crate) fn end_by_signal(
     begin: impl FnOnce() + Send + 'static,
     grace: impl Fn() -> Duration + Send + 'static,
@@ -85,7 +86,7 @@ pub(crate) fn end_by_signal(
     let mut signals = Signals::new(not_ignored(&[SIGHUP, SIGINT, SIGQUIT, SIGTERM]))?;
     let (to, from) = mpsc::channel();
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        // Sending fails once the process ends.
+        // Sending fails when the process ends.
         signals.forever().try_for_each(|signal| to.send(signal))
     })?;
     thread::Builder::new().name("ending".to_owned()).spawn(move || {
@@ -114,24 +115,24 @@ pub(crate) fn end_by_signal(
 
 fn pass_on(pid: Pid, signal: i32) {
     if let Some(signal) = Signal::from_named_raw(signal) {
-        // The program may have ended.
+        // This fails if the program has ended.
         let _ = rustix::process::kill_process(pid, signal);
     }
 }
 
-/// The signal that ended a program, if one did.
+/// Returns the signal that ended a program; `None` if the program exited.
 pub(crate) fn ending_signal(status: ExitStatus) -> Option<i32> {
     status.signal()
 }
 
-/// Ends this process by the signal that ended the program, or returns its exit status.
+/// Ends this process by the signal that ended the program, or returns the program's exit status.
 pub(crate) fn end_like(status: ExitStatus) -> ExitCode {
     let Some(signal) = status.signal() else {
         return ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1));
     };
-    // The core file of the program is enough.
+    // The program's core file is enough, so this process writes none.
     let _ = rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
-    // If that fails, use the exit status that a shell would use.
+    // If the signal does not end the process, a shell's exit status for this signal is used.
     let _ = signal_hook::low_level::emulate_default_handler(signal);
     ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
 }

@@ -1,6 +1,7 @@
-//! A file that this program contains, in a folder that only this user can change.
+//! Writes a file that this program contains to a folder that only this user can change.
 //!
-//! Programs that root starts may go on as another user and start more programs, so all users can read root's file.
+//! A program that root starts may continue as another user and start more programs. Therefore all users can read root's
+//! file.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::hash::{DefaultHasher, Hasher as _};
@@ -11,7 +12,8 @@ use std::path::{Path, PathBuf};
 use memory_report::new_file::{NewFile, Readers};
 use rustix::fs::StatVfsMountFlags;
 
-/// The folders for unpacked files, best first. Root's `$HOME` may be that of another user, who could rename folders in it.
+/// Returns the folders for unpacked files, the best first. Root does not use `$HOME`: it may belong to another user,
+/// who could rename folders in it.
 pub(crate) fn folders_for_unpacked() -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let user = rustix::process::geteuid();
@@ -24,13 +26,13 @@ pub(crate) fn folders_for_unpacked() -> Vec<PathBuf> {
     cache.into_iter().chain([temporary]).collect()
 }
 
-/// The modes of folders and files: others read those of root only, and change none.
+/// Returns the modes of folders and files. Other users can read only root's files, and can change no files.
 fn modes() -> (u32, u32) {
     if rustix::process::geteuid().is_root() { (0o755, 0o644) } else { (0o700, 0o600) }
 }
 
-/// Writes the file to the first of the folders that this user can use, below a name that follows from its contents. A file of
-/// an earlier call stays if it has the same contents.
+/// Writes the file to the first folder that this user can use, below a name derived from its contents. A file from an
+/// earlier call stays if it has the same contents.
 pub(crate) fn unpack(name: &str, contents: &[u8], folders: &[PathBuf]) -> io::Result<PathBuf> {
     let mut hasher = DefaultHasher::new();
     hasher.write(contents);
@@ -47,7 +49,7 @@ pub(crate) fn unpack(name: &str, contents: &[u8], folders: &[PathBuf]) -> io::Re
 
 fn unpack_into(folder: &Path, above: &Path, name: &str, contents: &[u8]) -> io::Result<PathBuf> {
     if above.to_str().is_none_or(|path| path.contains([' ', ':', '\t', '\n'])) {
-        return Err(io::Error::other("the loader takes no paths with spaces or colons"));
+        return Err(io::Error::other("the loader accepts no paths with spaces or colons"));
     }
     if let Some(parent) = above.parent() {
         fs::create_dir_all(parent)?;
@@ -72,7 +74,7 @@ fn make_private(folder: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(error),
-        // The umask may have taken rights away.
+        // The umask may have removed rights.
         Ok(()) => return fs::set_permissions(folder, Permissions::from_mode(modes().0)),
     }
     let about = fs::symlink_metadata(folder)?;

@@ -1,4 +1,4 @@
-//! Damaged dumps and unreadable files: an error of one line, and exit status 1.
+//! Damaged dumps and unreadable files: a one-line error, and exit status 1.
 
 use std::fs;
 use std::io::Write as _;
@@ -16,7 +16,7 @@ fn pack(bytes: &[u8]) -> Vec<u8> {
     packed.finish().unwrap()
 }
 
-/// Runs all commands that take a dump, and returns their error.
+/// Runs all commands that read a dump. Returns their common error.
 fn refused(path: &Path, more: &[&str]) -> String {
     let path = path.to_str().unwrap();
     let commands: [&[&str]; 6] = [
@@ -80,7 +80,7 @@ fn damaged_files_are_refused_in_one_line() {
         }
         let reason = refused(&path, &[]);
         assert!(reason.contains(expected), "{name}: {reason}");
-        assert_eq!(fs::read_dir(&temporary).unwrap().count(), 1, "nothing is left over");
+        assert_eq!(fs::read_dir(&temporary).unwrap().count(), 1, "no temporary file is left");
         fs::remove_file(&path).unwrap();
     }
 }
@@ -99,7 +99,7 @@ fn the_first_bytes_tell_what_is_compressed() {
     let plain = text("a.json", &sound);
     assert_eq!(text("b.json.gz", &sound), plain);
     assert_eq!(text("c.json", &pack(&sound)), plain);
-    // Several gzip members are one text.
+    // A file of several gzip members is one text.
     let (first, second) = sound.split_at(sound.len() / 3);
     assert_eq!(text("d.json.gz", &[pack(first), pack(second)].concat()), plain);
 }
@@ -151,7 +151,7 @@ fn long_texts_and_lists_are_bounded() {
     let output = Command::new(env!("CARGO_BIN_EXE_about-memory")).arg("dmd").arg(&path).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    // The reader's limit decides whether the program shows the text or refuses the file.
+    // The reader's limit decides whether the text is shown or the file is refused.
     assert!(
         text.len() > 10_000_000 || (said.lines().count() == 1 && output.status.code() == Some(1)),
         "{said}"
@@ -171,7 +171,7 @@ fn what_is_no_file_is_not_waited_for() {
     }
 }
 
-/// A message says what the file is and which command reads it.
+/// The error names the kind of the file and the command that reads it.
 #[test]
 fn a_file_of_another_kind_is_named() {
     let dump = folder().join("dark-matter-mixed.json");
@@ -195,7 +195,7 @@ fn a_file_of_another_kind_is_named() {
         assert_eq!(output.status.code(), Some(1), "{command}: {text}");
         assert!(text.ends_with(&format!(": {kind}\n")), "{command}: {text}");
     }
-    // Of its own kind, the message says what is wrong, and not what the file is.
+    // For a damaged file of the right kind, the error describes the damage, not the kind.
     let damaged = temporary.path().join("damaged.json");
     fs::write(&damaged, fs::read_to_string(&dump).unwrap().replace("\"version\": 5", "\"version\": 4"))
         .unwrap();

@@ -318,7 +318,7 @@ fn coverage_adds_up_to_the_heap() {
     assert_eq!(String::from_utf8(output.stderr).unwrap().lines().count(), 1);
 }
 
-/// Dumps of the crate `dmd` have the same layout by type as by site; Firefox's have a flat table.
+/// Dumps of the crate `dmd` have the same layout by type and by site. Firefox's dumps have a flat table.
 #[test]
 fn types_are_shown_as_sites_are() {
     let shown = |arguments: &[&str]| {
@@ -358,7 +358,7 @@ fn types_are_shown_as_sites_are() {
     }
     let tables = json(&["dmd", "--json", "--by", "type", &ours]);
     assert_eq!(tables["kinds"][0]["tables"][0]["by"], "type");
-    // Each table says which time it shows.
+    // Each table names the time that it shows.
     let modules = shown(&["dmd", "--by", "module", "--by", "type", &ours]);
     assert!(modules.starts_with(&types) && modules.contains("Live by module {"), "{modules}");
 }

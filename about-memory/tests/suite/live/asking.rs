@@ -1,4 +1,4 @@
-//! Processes that answer and processes that do not: the text names these as missing and shows the others.
+//! Processes that answer, and processes that do not. The text shows the answers and names the missing processes.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::thread;
@@ -42,17 +42,17 @@ fn several_processes_go_by_their_own_names() {
 fn who_does_not_answer_is_named_and_costs_only_its_own() {
     let mut herd = Herd::new();
     let pid = herd.start("good");
-    // Process ids that no process has.
+    // These process ids do not exist.
     herd.answer(4_200_001, "garbage\n");
     herd.answer(4_200_002, "");
     herd.answer(4_200_003, b"\x1f\x8b\x08garbage".to_vec());
     herd.answer(4_200_004, "{\"version\":1,\"error\":\"not\\u001b[31m today\"}\n");
     herd.answer(4_200_005, vec![b'{'; 1 << 20]);
     herd.answer(4_200_006, vec![0x1f; 1 << 20]);
-    // One hangs for ever, one hangs up immediately.
+    // One process hangs forever, another closes the connection immediately.
     herd.pretend(4_200_007, drain);
     herd.pretend(4_200_008, drop);
-    // These start with a valid answer, then die or hang.
+    // These processes start with a valid answer, then die or hang.
     let report = good_report();
     let half = report[..report.len() / 2].to_vec();
     herd.answer(4_200_009, half.clone());
@@ -73,13 +73,13 @@ fn who_does_not_answer_is_named_and_costs_only_its_own() {
         missing,
         [
             "process (pid 4200001): missing: sent an answer that about-memory does not understand",
-            "process (pid 4200002): missing: hung up without an answer",
+            "process (pid 4200002): missing: closed the connection without an answer",
             "process (pid 4200003): missing: sent a damaged report: not a valid gzip file: invalid gzip header",
             "process (pid 4200004): missing: refused: not\u{1b}[31m today",
             "process (pid 4200005): missing: sent an answer that about-memory does not understand",
             "process (pid 4200006): missing: sent a damaged report: not JSON: expected a JSON value at byte 0",
             "process (pid 4200007): missing: did not answer within 1.5s",
-            "process (pid 4200008): missing: hung up without an answer",
+            "process (pid 4200008): missing: closed the connection without an answer",
             "process (pid 4200009): missing: sent a damaged report: truncated after 27 bytes",
             "process (pid 4200010): missing: did not answer within 1.5s",
         ]
@@ -169,7 +169,7 @@ fn processes_of_one_name_and_number_are_told_apart() {
     }
 }
 
-/// Processes that hang have their time together: a hundred of them cost no more than one.
+/// All processes that hang share one timeout: a hundred of them take no longer than one.
 #[test]
 fn processes_that_hang_are_asked_at_the_same_time() {
     let mut herd = Herd::new();
@@ -179,7 +179,7 @@ fn processes_that_hang_are_asked_at_the_same_time() {
         herd.pretend(pid, move |mut stream| {
             let mut line = String::new();
             BufReader::new(&stream).read_line(&mut line).unwrap();
-            // It says who it is, and nothing else.
+            // The process answers only `hello`.
             if line.contains("hello") {
                 stream.write_all(hello(pid).as_bytes()).unwrap();
             } else {
@@ -193,7 +193,7 @@ fn processes_that_hang_are_asked_at_the_same_time() {
     terminal.write_all(b"q").unwrap();
     drawn(&mut terminal, "\u{1b}[?1049l");
     assert!(child.wait().unwrap().success());
-    // Each has a second, so in turn they would take a hundred.
+    // Each process has a second, so one after the other would take a hundred seconds.
     assert!(start.elapsed() < Duration::from_secs(50));
 }
 

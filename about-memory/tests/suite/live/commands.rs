@@ -142,7 +142,7 @@ fn what_is_saved_of_processes_is_for_this_user_only() {
         fs::write(herd.path().join(name), "for all").unwrap();
         fs::set_permissions(herd.path().join(name), fs::Permissions::from_mode(0o644)).unwrap();
     }
-    // Whoever may read the old files sees nothing of the new ones.
+    // A reader with an open handle of an old file must not see the new contents.
     let mut old = ["old.json", "old.fxsnapshot"].map(|name| fs::File::open(herd.path().join(name)).unwrap());
     for name in ["new.json", "old.json"] {
         herd.shown(&["save", &heap, name]);
@@ -162,7 +162,7 @@ fn what_is_saved_of_processes_is_for_this_user_only() {
     assert_eq!(mode(folder.join("memory-report.json.gz")), 0o600);
     assert_eq!(mode(folder.join(format!("dmd-{dmd}.json.gz"))), 0o600);
     assert_eq!(mode(folder), 0o700);
-    // The page of a process contains private reports, and so does that of a private file.
+    // The page of a process contains private reports, so it is private. The page of a private file is also private.
     herd.shown(&["html", &heap, "-o", "live.html"]);
     assert_eq!(mode(herd.path().join("live.html")), 0o600);
     herd.shown(&["html", "new.json", "-o", "private.html"]);
@@ -249,7 +249,7 @@ fn wrong_usage_is_status_2() {
         let output = herd.about_memory(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
     }
-    // A number that names a file means the file.
+    // A number that is the name of a file means the file.
     assert!(herd.shown(&["show", "123"]).contains("No results found."));
 }
 
@@ -291,7 +291,7 @@ fn names_work_where_process_ids_do() {
     herd.shown(&["watch", "one", "--count", "1"]);
     herd.shown(&["minimize", "one"]);
 
-    // A file of this name comes first, as for a number.
+    // A file of this name has priority, as with a number.
     fs::write(herd.path().join("one"), "no report").unwrap();
     assert!(!herd.about_memory(&["show", "one"]).status.success());
     fs::remove_file(herd.path().join("one")).unwrap();
@@ -316,7 +316,7 @@ fn dump_saves_a_whole_dump_or_nothing() {
     herd.start("recorded dmd");
     let bad = herd.start("bad bad-dmd");
     herd.start("plain");
-    // The answer of this process is no whole file.
+    // The answer of this process is not a complete file.
     assert_eq!(herd.about_memory(&["dump", "recorded"]).status.code(), Some(1));
     let output = herd.about_memory(&["dump", "bad"]);
     assert_eq!(stderr(&output), format!("about-memory: process {bad}: refused: not today\n"));

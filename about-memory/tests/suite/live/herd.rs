@@ -1,4 +1,4 @@
-//! Running programs, sockets that imitate them, and the program `about-memory` that asks them.
+//! Running programs, sockets that imitate programs, and the program `about-memory` that sends them requests.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 /// Processes that share a private folder of sockets.
 pub(super) struct Herd {
     runtime: TempDir,
-    /// For the temporary files of all of them.
+    /// The folder for the temporary files of all processes.
     temporary: TempDir,
     victims: Vec<Victim>,
 }
@@ -42,12 +42,12 @@ impl Herd {
         self.path().join("about-memory")
     }
 
-    /// The names of the temporary files.
+    /// Returns the names of the temporary files.
     pub(super) fn temporary(&self) -> Vec<String> {
         names(self.temporary.path())
     }
 
-    /// A command that uses this folder of sockets.
+    /// Returns a command that uses this folder of sockets.
     fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command
@@ -59,7 +59,7 @@ impl Herd {
         command
     }
 
-    /// Starts a process with a task, and returns its process id.
+    /// Starts a process with a task. Returns its process id.
     pub(super) fn start(&mut self, task: &str) -> u32 {
         let mut child = self
             .command(std::env::current_exe().unwrap())
@@ -78,7 +78,7 @@ impl Herd {
         pid
     }
 
-    /// Lets a process do its next step, and waits until it is done.
+    /// Lets a process do its next step, and waits until the step is done.
     pub(super) fn nudge(&mut self, pid: u32) {
         let victim = self.victims.iter_mut().find(|victim| victim.child.id() == pid).unwrap();
         victim.stdin.write_all(b"x").unwrap();
@@ -92,7 +92,7 @@ impl Herd {
         victim.child.wait().unwrap();
     }
 
-    /// A socket without a process; `answer` handles each connection.
+    /// Creates a socket without a process. `answer` handles each connection.
     pub(super) fn pretend(&self, pid: u32, answer: impl Fn(UnixStream) + Send + 'static) -> PathBuf {
         let path = self.folder().join(format!("{pid}-1.sock"));
         let listener = UnixListener::bind(&path).unwrap();
@@ -100,7 +100,7 @@ impl Herd {
         path
     }
 
-    /// Such a socket, which reads each request and sends this answer.
+    /// Creates such a socket that reads each request and sends this answer.
     pub(super) fn answer(&self, pid: u32, answer: impl Into<Vec<u8>>) {
         let answer = answer.into();
         self.pretend(pid, move |mut stream| {
@@ -115,19 +115,19 @@ impl Herd {
         self.command(env!("CARGO_BIN_EXE_about-memory")).args(arguments).output().unwrap()
     }
 
-    /// The stdout of a successful [`about_memory`](Self::about_memory).
+    /// Returns the stdout of a successful [`about_memory`](Self::about_memory).
     pub(super) fn shown(&self, arguments: &[&str]) -> String {
         let output = self.about_memory(arguments);
         assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Starts the program on a terminal of this many rows and columns, and returns the other end.
+    /// Starts the program on a terminal with this many rows and columns. Returns the other end of the terminal.
     pub(super) fn on_terminal(&self, arguments: &[&str], rows: u16, columns: u16) -> (Child, File) {
         self.on_terminal_with(arguments, rows, columns, false)
     }
 
-    /// As [`on_terminal`](Self::on_terminal), and with errors on the terminal, too.
+    /// Like [`on_terminal`](Self::on_terminal), but errors also go to the terminal.
     pub(super) fn on_whole_terminal(&self, arguments: &[&str], rows: u16, columns: u16) -> (Child, File) {
         self.on_terminal_with(arguments, rows, columns, true)
     }
@@ -158,7 +158,7 @@ impl Herd {
         (child, File::from(terminal))
     }
 
-    /// The terminal of a program, as the program has it.
+    /// Opens the terminal of a program, as the program sees it.
     pub(super) fn terminal_of(&self, child: &Child) -> File {
         let path = format!("/proc/{}/fd/0", child.id());
         File::options().read(true).write(true).open(path).unwrap()
@@ -185,7 +185,7 @@ impl Drop for Herd {
     }
 }
 
-/// The names of all files in a folder.
+/// Returns the names of all files in a folder.
 pub(super) fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
@@ -200,7 +200,7 @@ pub(super) fn drain(mut stream: UnixStream) {
     let _ = stream.read_to_end(&mut Vec::new());
 }
 
-/// Waits until a search has a result.
+/// Repeats a search until it has a result.
 pub(super) fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
     for _ in 0..1000 {
         if let Some(found) = look() {

@@ -1,4 +1,4 @@
-//! `serve` with a running process: measurements that follow it.
+//! `serve` with a running process: measurements that are repeated.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::herd::Herd;
 
-/// Asks a server; the answer must not come in chunks.
+/// Sends a request to a server. The answer must not be chunked.
 fn ask(url: &str, method: &str, path: &str, body: &Value) -> (u16, Vec<u8>) {
     let (origin, token) = url.split_once("/#token=").unwrap();
     let host = origin.strip_prefix("http://").unwrap();
@@ -32,7 +32,7 @@ fn ask(url: &str, method: &str, path: &str, body: &Value) -> (u16, Vec<u8>) {
     (status, answer[end + 4..].to_vec())
 }
 
-/// A server, and its address.
+/// Starts a server. Returns it with its address.
 fn serve(herd: &Herd, pid: u32) -> (Child, String) {
     let mut server = herd.running(&["serve", &pid.to_string(), "--no-open", "--json"]);
     let mut line = String::new();
@@ -41,7 +41,8 @@ fn serve(herd: &Herd, pid: u32) -> (Child, String) {
     (server, url)
 }
 
-/// What no reporter claims is known once a process was measured; garbage is collected where the process can.
+/// The unreported memory of a process is known after its first measurement. Garbage is collected only in processes that
+/// can do so.
 #[test]
 fn a_page_collects_garbage_and_knows_what_is_unclassified() {
     let mut herd = Herd::new();
@@ -55,7 +56,7 @@ fn a_page_collects_garbage_and_knows_what_is_unclassified() {
         all["processes"].as_array().unwrap().iter().find(|one| one["pid"] == pid).unwrap().clone()
     };
     assert_eq!(of(pid)["requests"], json!(["collect"]));
-    assert_eq!(of(other)["unclassified"], Value::Null, "nobody has measured it");
+    assert_eq!(of(other)["unclassified"], Value::Null, "it was not measured");
     let measured = |pid: u32| {
         let (status, body) = ask(&url, "POST", "/api/measure", &json!({ "pids": [pid] }));
         assert_eq!(status, 200);
@@ -73,9 +74,12 @@ fn a_page_collects_garbage_and_knows_what_is_unclassified() {
     assert_eq!(act(pid, "collect").0, 200);
     assert!(cache(measured(pid)).contains("2.00 MB"));
     assert_eq!(act(other, "collect").0, 409);
-    // DMD does not wait in them.
+    // DMD does not wait for requests in these processes.
     let (status, reason) = act(other, "record");
-    assert!(status == 409 && String::from_utf8_lossy(&reason).contains("DMD does not wait"), "{reason:?}");
+    assert!(
+        status == 409 && String::from_utf8_lossy(&reason).contains("DMD does not wait for requests"),
+        "{reason:?}"
+    );
     assert_eq!(act(other, "stop").0, 409);
     kill_process(Pid::from_raw(server.id().try_into().unwrap()).unwrap(), Signal::TERM).unwrap();
     assert!(server.wait().unwrap().success());
@@ -92,14 +96,14 @@ fn a_page_follows_a_process_in_one_report() {
     };
     let data = |path: &str| ask(&url, "GET", path, &Value::Null).1;
 
-    // The measurement that the server was started with stays as it is.
+    // The measurement that the server was started with cannot be replaced.
     assert_eq!(post("/api/measure", &json!({ "pids": [pid], "renew": 1 })).0, 404);
     let (status, made) = post("/api/measure", &json!({ "pids": [pid] }));
     assert_eq!((status, &made["report"]), (200, &json!(2)));
     let before = data("/api/reports/2");
     let same = data("/api/reports/2?against=2");
     herd.nudge(pid);
-    // The process grows on another thread.
+    // The process grows on another thread, so it may take a few tries.
     loop {
         let (status, renewed) = post("/api/measure", &json!({ "pids": [pid], "renew": 2 }));
         assert_eq!((status, &renewed["report"]), (200, &json!(2)));
@@ -108,7 +112,7 @@ fn a_page_follows_a_process_in_one_report() {
         }
     }
     assert_ne!(data("/api/reports/2?against=1"), same);
-    // A page that knows the shape of the reports gets their amounts, and one that does not, all.
+    // A page that knows the shape of the reports gets only their amounts. Any other page gets everything.
     let header = |payload: &[u8]| -> Value {
         let end = 4 + u32::from_le_bytes(payload[..4].try_into().unwrap()) as usize;
         serde_json::from_slice(&payload[4..end]).unwrap()
@@ -121,7 +125,7 @@ fn a_page_follows_a_process_in_one_report() {
         let header = header(&payload);
         (header["columns"].as_array().unwrap().len(), payload.len(), header["shape"].clone())
     };
-    // Between two looks the process may get a row, and then the second has all, too.
+    // Between two requests the process may get a new row; then the second answer contains everything, too.
     let (long, short, shape) = (0..50)
         .find_map(|_| {
             let (all, long, shape) = look(&json!(""), None);
@@ -129,7 +133,7 @@ fn a_page_follows_a_process_in_one_report() {
             let (amounts, short, _) = look(&shape, None);
             (amounts == 2).then_some((long, short, shape))
         })
-        .expect("two looks without another row between them");
+        .expect("two requests without a new row between them");
     assert!(short < long / 4, "{long} {short}");
     assert_eq!(look(&shape, Some(1)).0, 10, "a difference has another shape");
     let state: Value = serde_json::from_slice(&data("/api/state")).unwrap();
@@ -141,7 +145,7 @@ fn a_page_follows_a_process_in_one_report() {
     assert!(server.wait().unwrap().success());
 }
 
-/// What follows an anonymized measurement has no private names either, also if a page does not say so.
+/// Later measurements in the place of an anonymized one have no private names either, even if a page requests them.
 #[test]
 fn an_anonymized_report_stays_anonymized() {
     let mut herd = Herd::new();
@@ -174,8 +178,8 @@ fn an_anonymized_report_stays_anonymized() {
     assert!(server.wait().unwrap().success());
 }
 
-/// Answers as a process in which DMD waits, which records something into the file. It has started at this time, and ends
-/// without the end of its recording.
+/// Imitates a process in which DMD waits for requests. The process writes some events into the file. It has this start
+/// time, and ends without finishing its recording.
 fn recording(mut stream: UnixStream, pid: u32, started: u64, paths: &Sender<String>) {
     let mut lines = BufReader::new(stream.try_clone().unwrap());
     let mut line = String::new();
@@ -228,7 +232,7 @@ fn a_recording_outlives_its_process_until_it_is_open() {
         "unopened": null,
     });
     assert_eq!(rows(), std::slice::from_ref(&ended));
-    // Another process gets its number.
+    // Another process gets the same process id.
     let socket = pretend(2);
     assert_eq!(rows().len(), 2);
     assert_eq!((&rows()[0]["recording"], &rows()[1]), (&json!(false), &ended));
@@ -241,7 +245,7 @@ fn a_recording_outlives_its_process_until_it_is_open() {
         assert_eq!(status, 409);
         ended["unopened"] = refused["error"].clone();
         assert_eq!(rows()[1], ended);
-        assert_eq!(rows()[0]["unopened"], Value::Null, "the other process has no recording");
+        assert_eq!(rows()[0]["unopened"], Value::Null, "the other process must have no recording");
     }
     let dump = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/dmd/dark-matter-mixed.json");
     std::fs::copy(dump, paths.recv().unwrap()).unwrap();
@@ -256,7 +260,7 @@ fn a_recording_outlives_its_process_until_it_is_open() {
     assert!(server.wait().unwrap().success());
 }
 
-/// A recording that can never be opened is saved as it is, and discarded: then the process can record again.
+/// A recording that can never be opened can be saved as it is and discarded. Then the process can record again.
 #[test]
 fn a_recording_that_cannot_be_opened_is_saved_and_discarded() {
     let mut herd = Herd::new();
@@ -287,7 +291,7 @@ fn a_recording_that_cannot_be_opened_is_saved_and_discarded() {
         assert_eq!(slot(), (true, true));
         let (status, raw) = file();
         assert!(status == 200 && raw.contains("no recording"), "{raw}");
-        assert_eq!(slot(), (true, true), "a copy takes nothing away");
+        assert_eq!(slot(), (true, true), "saving a copy must not remove the recording");
         assert_eq!(act("discard"), 200);
         assert_eq!(slot(), (false, false));
     }
@@ -295,7 +299,7 @@ fn a_recording_that_cannot_be_opened_is_saved_and_discarded() {
     assert!(server.wait().unwrap().success());
 }
 
-/// While a process takes its time to begin a recording, the page shows the list, and other requests get answers.
+/// While a process is slow to start a recording, the page shows the list, and other requests are answered.
 #[test]
 fn a_slow_process_keeps_no_other_waiting() {
     let mut herd = Herd::new();
@@ -310,7 +314,7 @@ fn a_slow_process_keeps_no_other_waiting() {
         let (sender, asked, gate) = (sender.clone(), asked.clone(), gate.clone());
         std::thread::spawn(move || {
             let mut first = [0; 512];
-            // The request is a line, and is there at once.
+            // The request is one line, so it arrives at once.
             let read = rustix::net::recv(&stream, &mut first[..], rustix::net::RecvFlags::PEEK).unwrap().1;
             if String::from_utf8_lossy(&first[..read]).contains("record\":") {
                 asked.send(()).unwrap();
@@ -326,7 +330,7 @@ fn a_slow_process_keeps_no_other_waiting() {
         let (status, all) = ask(&url, "GET", "/api/processes", &Value::Null);
         let all: Value = serde_json::from_slice(&all).unwrap();
         assert_eq!((status, all["processes"].as_array().unwrap().len()), (200, 2));
-        // Neither a second recording nor the end of one that has not begun.
+        // A second recording cannot start, and a recording that has not started cannot end.
         assert_eq!((act("record"), act("stop"), act("discard")), (409, 409, 409));
         assert!(!record.is_finished());
         go.send(()).unwrap();
@@ -336,7 +340,7 @@ fn a_slow_process_keeps_no_other_waiting() {
     assert!(server.wait().unwrap().success());
 }
 
-/// With `--anonymize` no page gets private names, and the list says nothing of folders.
+/// With `--anonymize`, no page gets private names, and the list contains no folders.
 #[test]
 fn an_anonymizing_server_measures_without_private_names() {
     let mut herd = Herd::new();
@@ -354,7 +358,7 @@ fn an_anonymizing_server_measures_without_private_names() {
         let mut line = String::new();
         BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url = serde_json::from_str::<Value>(&line).unwrap()["url"].as_str().unwrap().to_owned();
-        // Both what the server was started with, and what a page asks for with names.
+        // Applies to the measurement that the server was started with, and to a page's request with names.
         let (status, _) = ask(&url, "POST", "/api/measure", &json!({ "pids": [pid], "anonymize": false }));
         assert_eq!(status, 200);
         for report in [1, 2] {

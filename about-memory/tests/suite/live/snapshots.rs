@@ -11,7 +11,7 @@ fn the_heap_of_a_process_is_saved() {
     fs::write(herd.path().join("heap.fxsnapshot"), "what was there").unwrap();
     assert_eq!(herd.shown(&["snapshot", "save", &pid, "heap.fxsnapshot"]), "");
     let graph = heap_graph::snapshot::read(herd.path().join("heap.fxsnapshot")).unwrap();
-    // The root, the registered value, its block and a thousand strings.
+    // The root, the registered value, the value's block, and a thousand strings.
     assert_eq!(graph.node_count(), 1003);
     assert!(graph.creation_time().is_some());
     let edge = graph.root().edges().next().unwrap();

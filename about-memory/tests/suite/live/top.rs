@@ -17,7 +17,7 @@ fn kill(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// A process that answers nothing but half a file, and hangs then.
+/// Imitates a process that sends half a file and then hangs.
 fn hangs_in_its_answer(mut stream: UnixStream) {
     let mut line = String::new();
     BufReader::new(&stream).read_line(&mut line).unwrap();
@@ -25,7 +25,7 @@ fn hangs_in_its_answer(mut stream: UnixStream) {
     thread::spawn(|| drain(stream));
 }
 
-/// Nobody sends a signal: the terminal is not that of the program's session.
+/// No signal is sent: the terminal is not the terminal of the program's session.
 #[test]
 fn top_ends_with_its_terminal() {
     let mut herd = Herd::new();
@@ -34,14 +34,14 @@ fn top_ends_with_its_terminal() {
     drawn(&mut terminal, &pid);
     terminal.write_all(b"S").unwrap();
     drawn(&mut terminal, "inverted");
-    // The screen of the snapshot may come before its folder.
+    // The snapshot's screen may be drawn before its folder exists.
     until(|| (herd.temporary().len() == 1).then_some(()));
     drop(terminal);
     assert!(until(|| child.try_wait().unwrap()).success());
     assert_eq!(herd.temporary(), Vec::<String>::new());
 }
 
-/// The user has stopped the output of the terminal with Ctrl-S, so drawing waits.
+/// The user has stopped the terminal's output with Ctrl-S, so drawing waits.
 #[test]
 fn a_second_signal_ends_top_whatever_it_waits_for() {
     let mut herd = Herd::new();
@@ -52,17 +52,17 @@ fn a_second_signal_ends_top_whatever_it_waits_for() {
     drawn(&mut terminal, "inverted");
     let own = herd.terminal_of(&child);
     tcflow(&own, Action::OOff).unwrap();
-    // Another screen, which cannot be drawn.
+    // Selects another screen, which cannot be drawn.
     terminal.write_all(b"1").unwrap();
     kill(&child, Signal::TERM);
     kill(&child, Signal::INT);
     let status = until(|| child.try_wait().unwrap());
-    // The first may have come while nothing was drawn.
+    // The first signal may have arrived while the program was not drawing.
     assert!(status.success() || status.signal().is_some(), "{status}");
     assert_eq!(herd.temporary(), Vec::<String>::new());
 }
 
-/// Whatever a command waits for, a signal ends it, and half a file does not stay.
+/// A signal ends a command that waits for a process, and no partial file stays.
 #[test]
 fn a_signal_ends_commands_that_wait_for_a_process() {
     let herd = Herd::new();
@@ -84,7 +84,7 @@ fn a_signal_ends_commands_that_wait_for_a_process() {
             }
             kill(&child, signal);
             if arguments[0] == "track" {
-                // The first one asks it to end, and it waits for an answer.
+                // The first signal asks the program to end, but it waits for an answer.
                 thread::sleep(std::time::Duration::from_millis(100));
                 kill(&child, signal);
             }
@@ -104,7 +104,7 @@ fn catches(child: &Child, signal: Signal) -> bool {
     caught >> (signal.as_raw() - 1) & 1 == 1
 }
 
-/// `minimize` is among the requests that each process answers, and that none lists.
+/// Every process answers `minimize`, so no process lists it.
 #[test]
 fn m_minimizes_the_memory_of_a_process() {
     let mut herd = Herd::new();
@@ -131,7 +131,7 @@ fn top_shows_processes_and_a_report_that_follows_them() {
     terminal.write_all(b"v").unwrap();
     drawn(&mut terminal, "3,145,728");
     herd.nudge(pid);
-    // Of 4,194,304, only the figures that change are drawn again.
+    // Only the changed digits of 4,194,304 are drawn again.
     drawn(&mut terminal, "304");
     terminal.write_all(b"4").unwrap();
     drawn(&mut terminal, "stacks:");

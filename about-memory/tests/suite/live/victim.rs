@@ -1,4 +1,4 @@
-//! The tasks of the started processes.
+//! The tasks of the processes that the tests start.
 
 use std::io::{self, Read as _, Write as _};
 use std::process::{Command, Stdio};
@@ -46,7 +46,7 @@ fn ready() {
     out.flush().unwrap();
 }
 
-/// Grows by 1 MiB for each byte of standard input, until its end.
+/// Grows by 1 MiB for each byte of standard input, until the end of the input.
 fn rest() {
     ready();
     while io::stdin().read_exact(&mut [0]).is_ok() {
@@ -54,7 +54,7 @@ fn rest() {
     }
 }
 
-/// Not a test: runs the task if a test started this program.
+/// Not a test: runs the task if a test started this program as a process.
 #[test]
 fn victim() {
     let Ok(task) = std::env::var("VICTIM") else { return };
@@ -107,7 +107,7 @@ fn victim() {
                 assert!(io::BufRead::lines(stdout).any(|line| line.unwrap().contains("told ready")));
                 child
             };
-            // The end of this process closes their standard input, which ends them.
+            // When this process ends, the standard input of its children is closed, so they end, too.
             let children = [start("child"), start("mute silent")];
             rest();
             drop(children);

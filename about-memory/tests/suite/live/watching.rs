@@ -1,4 +1,4 @@
-//! `show --interval`, its old spelling `watch`, and the comparison that they use.
+//! `show --interval`, its old spelling `watch`, and the comparison behind them.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -35,7 +35,7 @@ fn what_changes_is_marked() {
     assert_eq!(child.wait().unwrap().code(), Some(1));
 }
 
-/// Everything a program draws, with escape sequences, until it has drawn `wanted`.
+/// Returns everything that a program draws, with escape sequences, until it has drawn `wanted`.
 pub(super) fn drawn(terminal: &mut File, wanted: &str) -> String {
     let mut drawn = Vec::new();
     let mut bytes = [0; 4096];

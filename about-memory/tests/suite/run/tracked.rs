@@ -1,4 +1,4 @@
-//! `about-memory track` of programs that end or become another one meanwhile.
+//! `about-memory track` with programs that end or become another program in the meantime.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -11,7 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{command, compile, libdmd, stderr};
 
-/// Allocates until there is a file `end`; then it returns, or becomes another program. It forks once there is a file `fork`.
+/// Allocates until the file `end` exists. Then it returns, or becomes another program. It forks once when the file
+/// `fork` exists.
 const ENDS: &str = "
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,11 +62,11 @@ fn wait_until(mut what: impl FnMut() -> bool) {
     }
 }
 
-/// Starts to track, and returns when the process is tracked.
+/// Starts to track, and returns as soon as the process is tracked.
 fn begin(folder: &Path, pid: Pid) -> Child {
     let begin = || track(folder, pid, &["--exact", "-o", "d.json.gz"]).spawn().unwrap();
     let mut tracking = begin();
-    // There is one session at a time: of the two that ask, the other one is refused.
+    // Only one session can run at a time, so one of the two requests is refused.
     wait_until(|| {
         let is_refused = !track(folder, pid, &["--seconds", "0.001", "-o", "x"]).status().unwrap().success();
         let is_waiting = tracking.try_wait().unwrap().is_none();
@@ -81,7 +82,7 @@ fn end(child: Child) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// A child of the program has a copy of the connection, and lives on.
+/// A child of the program has a copy of the connection, and continues to run.
 #[test]
 fn a_recording_has_what_a_program_did_up_to_its_end() {
     let folder = tempfile::tempdir().unwrap();

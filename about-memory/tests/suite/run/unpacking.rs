@@ -1,4 +1,4 @@
-//! The library inside the program is written where nobody else can change it.
+//! The library inside the program is written to a folder that no other user can change.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -20,7 +20,7 @@ fn a_library_is_written_once_for_its_contents() {
     let first = unpack(b"first", &[&above]).unwrap();
     assert_eq!(fs::read(&first).unwrap(), b"first");
     let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
-    // A program of root may go on as another user.
+    // A program of root may continue as another user.
     let (of_folder, of_file) =
         if rustix::process::geteuid().is_root() { (0o755, 0o644) } else { (0o700, 0o600) };
     assert_eq!(mode(&above), of_folder);
@@ -64,7 +64,7 @@ fn a_folder_that_others_can_change_is_not_used() {
 
 #[test]
 fn a_file_of_another_user_is_replaced() {
-    // Only root can make one.
+    // Only root can create a file of another user.
     if !rustix::process::geteuid().is_root() {
         return;
     }

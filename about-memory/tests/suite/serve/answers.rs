@@ -1,4 +1,4 @@
-//! What the page asks, and what it gets.
+//! The page's requests and their answers.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ pub(super) fn snapshot_file() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../heap-graph/tests/golden/small-a.fxsnapshot")
 }
 
-/// A client of a server with one snapshot, which is number 1.
+/// A client of a server with one snapshot, which has the number 1.
 fn with_snapshot() -> Client {
     let client = Client::new(&ServeOptions::new());
     let id = client.session.open(&snapshot_file()).unwrap();
@@ -106,14 +106,16 @@ fn a_page_sees_all_changes_as_events() {
         }
     }
     assert_eq!(states, ["saved", "reading", "read"]);
-    // A page that comes later begins where it likes, and one that is ahead of the server reads the state anew.
+    // A page that connects later may start at any event. A page that is ahead of the server reads the whole state
+    // again.
     let mut late = TcpStream::connect(client.server.address()).unwrap();
     late.write_all(client.head("GET /api/events?since=99", "").as_bytes()).unwrap();
     let is_reset = |line: Result<String, std::io::Error>| line.unwrap() == "event: reset";
     assert!(BufReader::new(late).lines().any(is_reset));
 }
 
-/// A second page learns of reports and stacks that the first one made; measurements in place of others change no list.
+/// A second page is informed of reports and stacks that the first page made. A measurement that replaces another one
+/// changes no list.
 #[test]
 fn a_page_learns_of_new_reports_and_stacks() {
     let client = Client::new(&ServeOptions::new());
@@ -134,7 +136,7 @@ fn a_page_learns_of_new_reports_and_stacks() {
     let seq = client.get("/api/state").json()["seq"].as_u64().unwrap();
     assert_eq!(seq, 4);
     client.post("/api/series", &json!({ "path": "explicit" }));
-    assert_eq!(changes().len(), 4, "to look changes nothing");
+    assert_eq!(changes().len(), 4, "reading must change no list");
     let mut stream = TcpStream::connect(client.server.address()).unwrap();
     stream.write_all(client.head("GET /api/events?since=3", "").as_bytes()).unwrap();
     let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
@@ -176,7 +178,7 @@ fn snapshots_are_imported_saved_and_removed() {
         (remove("/api/snapshots/1"), remove("/api/snapshots/1"), remove("/api/jobs/7")),
         (200, 404, 404)
     );
-    // A hostile upload becomes a failed snapshot, with a reason.
+    // A hostile upload becomes a failed snapshot with a reason.
     client.send("PUT", "/api/snapshots", "application/octet-stream", b"hostile");
     client.session.wait_until_read(SnapshotId(2));
     let state = client.get("/api/state").json();
@@ -184,7 +186,7 @@ fn snapshots_are_imported_saved_and_removed() {
     assert!(state["snapshots"][0]["error"].as_str().unwrap().contains("gzip"));
 }
 
-/// A file that breaks off does not look whole: the snapshot's own file has lost its end since it was read.
+/// An interrupted download must not look complete: the snapshot's own file has lost its end since it was read.
 #[test]
 fn a_download_that_breaks_off_has_no_end() {
     let folder = tempfile::tempdir().unwrap();
@@ -222,12 +224,12 @@ fn reports_are_shown_saved_and_compared() {
     assert_eq!(compared, json!({ "report": 3, "title": "diff of before and after" }));
     assert_eq!(client.get("/api/reports/3").status, 200);
     assert_eq!(client.get("/api/reports/4").status, 404);
-    // The same difference without a report of its own, as a page asks for it that follows a process.
+    // The same difference without its own report, as a page that follows a process requests it.
     assert_eq!(client.get("/api/reports/2?against=1").body, client.get("/api/reports/3").body);
     assert_eq!(client.get("/api/reports/2?against=9").status, 404);
 }
 
-/// The body and the name of a download.
+/// Returns the body and the name of a download.
 fn file(response: &super::Response) -> (String, &str) {
     assert_eq!(response.status, 200, "{}", response.head);
     let name = response.header("content-disposition").unwrap();
@@ -269,7 +271,7 @@ fn reports_are_a_series() {
     for (title, megabytes) in [("monday", 10), ("tuesday", 12), ("wednesday", 15)] {
         client.server.add_report(title, set(megabytes));
     }
-    // A difference is not an amount at a time.
+    // A difference is not an amount at one time.
     client.post("/api/compare", &json!({ "baseline": 1, "comparison": 2 }));
     let series = client.post("/api/series", &json!({ "path": "explicit", "depth": 1 })).json();
     let titles: Vec<_> = series["reports"].as_array().unwrap().iter().map(|of| of["title"].clone()).collect();
@@ -299,7 +301,7 @@ fn reports_are_a_series() {
     let counts = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "C");
     let counts: Vec<_> = counts.map(|event| event["args"]["bytes"].as_i64().unwrap() >> 20).collect();
     assert_eq!(counts, [10, 12, 15]);
-    // Nobody knows the times of files.
+    // The times of files are unknown.
     let events = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "C");
     let times: Vec<_> = events.map(|event| event["ts"].as_f64().unwrap()).collect();
     assert_eq!(times, [0.0, 1e6, 2e6]);
@@ -308,7 +310,7 @@ fn reports_are_a_series() {
     assert_eq!(client.post("/api/series", &json!({ "path": "x".repeat(5000) })).status, 400);
 }
 
-/// The page leaves out rows that are small everywhere; a file has them.
+/// The page omits rows that are small in all reports; a file contains them.
 #[test]
 fn a_table_of_reports_has_every_row() {
     let client = Client::new(&ServeOptions::new());
@@ -322,7 +324,7 @@ fn a_table_of_reports_has_every_row() {
     assert!(String::from_utf8(table.body).unwrap().contains("\nexplicit/tiny\tBYTES\t5\n"));
 }
 
-/// The header of the data of stacks.
+/// Returns the header of the data of stacks.
 pub(super) fn stacks(client: &Client, id: u32) -> Value {
     let data = client.get(&format!("/api/stacks/{id}")).body;
     let length = u32::from_le_bytes(data[..4].try_into().unwrap()) as usize;
@@ -381,7 +383,7 @@ fn stacks_are_exported_one_at_a_time() {
     let window = export(2, &json!({ "format": "firefox-profiler", "from": 5_000, "to": 7_000 }));
     let expected = "FirefoxProfiler Some(RecordingWindow { from: Some(After(5µs)), to: After(7µs) })";
     assert_eq!(file(&window), (expected.to_owned(), "stacks-2.profile.json"));
-    // What is alive at a time has no beginning.
+    // The live blocks of one time need no start.
     let alive = export(2, &json!({ "format": "folded", "to": 7_000 }));
     assert_eq!(file(&alive).0, "Folded Some(RecordingWindow { from: None, to: After(7µs) })");
     let failed = export(2, &json!({ "format": "dhat" }));
@@ -398,13 +400,13 @@ fn stacks_are_exported_one_at_a_time() {
         let first = scope.spawn(|| export(2, &json!({ "format": "pprof" })).status);
         began.recv().unwrap();
         assert_eq!(export(2, &json!({ "format": "folded" })).status, 429);
-        // The nodes of a snapshot are such a file, too.
+        // The nodes of a snapshot are also such a file.
         assert_eq!(client.post("/api/export", &nodes).status, 429);
-        // Reading dumps takes as much memory.
+        // Reading dumps takes as much memory as writing files.
         let both = json!({ "before": 2, "after": 2 });
         assert_eq!(client.post("/api/stacks/compare", &both).status, 429);
         assert_eq!(client.send("PUT", "/api/stacks", "application/octet-stream", b"{}").status, 429);
-        // A ticket is good until it gives a file.
+        // A ticket stays valid until it has returned a file.
         assert_eq!(client.raw(ticket.as_bytes()).status, 429);
         end.send(()).unwrap();
         assert_eq!(first.join().unwrap(), 200);
@@ -417,7 +419,7 @@ fn stacks_are_exported_one_at_a_time() {
     assert!(text.lines().count() > 1, "{text}");
 }
 
-/// A file that nobody waits for keeps no other one from being written.
+/// A file whose page has closed the connection blocks no other file.
 #[test]
 fn a_page_that_goes_ends_its_export() {
     let client = Client::new(&ServeOptions::new());
@@ -425,7 +427,7 @@ fn a_page_that_goes_ends_its_export() {
     let (end, ended) = std::sync::mpsc::sync_channel(1);
     let write = move |_, _: Option<memory_export::dmd::RecordingWindow>, out: &mut dyn std::io::Write| {
         begin.send(()).unwrap();
-        // The system may take a moment to tell the server that the page has gone.
+        // It may take a moment until the server is told that the page has closed the connection.
         let written = (0..1000).try_for_each(|_| {
             std::thread::sleep(Duration::from_millis(5));
             out.write_all(&[0; 100_000])
@@ -444,7 +446,7 @@ fn a_page_that_goes_ends_its_export() {
     assert!(!ended.recv().unwrap());
 }
 
-/// The rows have all blocks of the dump, each under its kind.
+/// The rows contain all blocks of the dump, each under its kind.
 #[test]
 fn the_kinds_of_a_dump_add_up() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/dmd/dark-matter-mixed.json");
@@ -473,8 +475,8 @@ fn processes_that_do_not_listen_are_an_error_in_words() {
     assert_eq!(client.post(&format!("/api/processes/{own}/kill"), &json!({})).status, 404);
 }
 
-/// The page of a view that nobody looks at any more closes its connection. An answer may come before the server notices;
-/// then the test asks about another snapshot.
+/// A page whose view is closed closes the connection of the request. If the answer is complete before the server
+/// notices, the test repeats the request with another snapshot.
 #[test]
 fn a_page_that_goes_cancels_its_question() {
     let client = Client::new(&ServeOptions::new());
@@ -549,7 +551,7 @@ fn a_snapshot_with_types_has_tables() {
     assert_eq!(state["types"], json!([2, 3]));
     assert_eq!(state["snapshots"][3]["error"], "process 8 has gone");
 
-    // Tables go with their snapshots.
+    // Tables are removed with their snapshots.
     assert!(client.session.remove(SnapshotId(2)));
     client.session.wait_until_read(client.server.add_types("again", |_| Err("no".to_owned())).unwrap());
     assert_eq!(client.get("/api/types/2").status, 404);

@@ -1,4 +1,4 @@
-//! How the program ends: it leaves no file behind, also while a page is open.
+//! The end of the program: no file is left, even while a page is open.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ fn files(folder: &Path) -> Vec<String> {
     entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// All files and folders in a folder, with the rights that they give.
+/// Returns all files and folders in a folder, with their modes.
 fn modes(folder: &Path) -> Vec<(PathBuf, u32)> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -75,7 +75,7 @@ fn ctrl_c_removes_all_files_though_a_page_is_open() {
     assert_eq!(
         files(folder.path()).len(),
         2,
-        "folders for the file that leads to the page, and of the session"
+        "folders for the file that redirects to the page, and of the session"
     );
     for (path, mode) in modes(folder.path()) {
         let expected = if path.is_dir() { 0o700 } else { 0o600 };
@@ -97,7 +97,7 @@ fn the_server_ends_with_its_terminal() {
     assert_eq!(files(folder.path()), Vec::<String>::new());
 }
 
-/// A server that is killed cannot remove its files. The next one does, and leaves alone what is not of such a server.
+/// A killed server cannot remove its files. The next server removes them, and keeps all other files.
 #[test]
 fn the_files_of_a_killed_server_are_swept() {
     let folder = tempfile::tempdir().unwrap();
@@ -125,7 +125,7 @@ fn the_files_of_a_killed_server_are_swept() {
     assert_eq!(rest, others);
 }
 
-/// The program that opens browsers fails: the server says so, and waits for it.
+/// The program that opens browsers fails: the server prints an error, and waits for that program.
 #[test]
 fn a_browser_that_cannot_be_opened_is_an_error_in_words() {
     let (folder, programs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -156,7 +156,7 @@ fn a_browser_that_cannot_be_opened_is_an_error_in_words() {
     assert!(program.wait().unwrap().success());
 }
 
-/// Nothing leads to the server any more.
+/// The server's socket has been removed, so no request can reach the server.
 #[test]
 #[cfg(target_os = "linux")]
 fn ctrl_c_ends_a_server_whose_socket_is_gone() {
@@ -203,7 +203,7 @@ fn times_have_units() {
         ("m", false),
         ("48h", false),
     ] {
-        // The help of an option that is wrong comes before that of a file that does not exist.
+        // The help for a wrong option has priority over the error for a missing file.
         let output = Command::new(env!("CARGO_BIN_EXE_about-memory"))
             .args(["serve", "--no-open", "--idle", time, "no-such-file"])
             .output()

@@ -1,4 +1,4 @@
-//! Files that a page sends, and what it asks of stacks beside their views.
+//! Files that a page sends, and the page's other requests about stacks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,14 +18,14 @@ fn put(client: &Client, path: &str, body: &[u8]) -> (u16, Value) {
     (response.status, response.json())
 }
 
-/// As "Load..." and "Load and diff..." of about:memory.
+/// Like "Load..." and "Load and diff..." of about:memory.
 #[test]
 fn reports_are_loaded_and_compared() {
     let client = Client::new(&ServeOptions::new());
     for (name, id) in [("diff.a.json", 1), ("diff.b.json", 2)] {
         let file = fs::read(golden(&format!("firefox/{name}"))).unwrap();
         let (status, loaded) = put(&client, &format!("/api/reports?title=a%20%2F%C3%A4%0a{name}"), &file);
-        // Neither paths nor lines come from a name.
+        // A name can add neither paths nor lines.
         assert_eq!((status, loaded), (200, json!({ "report": id, "title": format!("a /ä{name}") })));
     }
     let mut packed = Vec::new();
@@ -60,7 +60,7 @@ fn snapshots_keep_the_name_of_their_file_and_go_together() {
             .collect()
     };
     assert_eq!(titles(&client.get("/api/state").json()), ["one", "two", "bad"]);
-    // Firefox keeps those that failed.
+    // Firefox keeps failed snapshots.
     assert_eq!(client.send("DELETE", "/api/snapshots", "text/plain", b"").status, 200);
     assert!(titles(&client.get("/api/state").json()).is_empty());
 }
@@ -75,7 +75,7 @@ fn dumps_are_sent_shown_exported_and_advised() {
     assert_eq!(stacks(&client, 1)["heap"]["blocks"]["kinds"], kinds);
     let folded = client.post("/api/stacks/1/export", &json!({ "format": "folded" }));
     assert!(folded.status == 200 && !folded.body.is_empty());
-    // What `about-memory dmd --suggest` says.
+    // The answer contains the suggestions of `about-memory dmd --suggest`.
     let found = client.get("/api/stacks/1/suggestions").json();
     let dump = dmd_analyze::read(golden("dmd/dark-matter-mixed.json")).unwrap();
     let expected = dmd_analyze::Suggestions::new(dump, 200).unwrap();
@@ -87,16 +87,16 @@ fn dumps_are_sent_shown_exported_and_advised() {
         assert_eq!((&one["function"], &one["type"]), (&json!(expected.function), &json!(expected.type_name)));
         assert_eq!(one["advice"], json!(expected.advice()));
     }
-    // The text of the command has the same advice.
+    // The text of the command contains the same advice.
     let dump = dmd_analyze::read(golden("dmd/dark-matter-mixed.json")).unwrap();
     let text = dmd_analyze::Suggestions::new(dump, 200).unwrap().to_string();
     assert!(text.contains(list[0]["advice"].as_str().unwrap()));
-    // A dump of another mode has none, in words.
+    // A dump of another mode has no suggestions; the error explains this.
     let file = fs::read(golden("dmd/cumulative-churn.json")).unwrap();
     put(&client, "/api/stacks", &file);
     let refused = client.get("/api/stacks/2/suggestions");
     assert_eq!(refused.status, 409);
-    // Two dumps of one mode are compared.
+    // Two dumps of the same mode can be compared.
     let compare = |before: u32, after: u32| {
         client.post("/api/stacks/compare", &json!({ "before": before, "after": after }))
     };

@@ -1,4 +1,4 @@
-//! Where a server listens, and what follows from it: a Unix socket, and an address that other machines reach.
+//! The places where a server listens, and their consequences: a Unix socket, and an address that other machines reach.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
@@ -23,7 +23,7 @@ fn remote(names: &[&str]) -> ServeOptions {
     ServeOptions::new().listen(Listen::Remote { address: Ipv4Addr::LOCALHOST.into(), host_names })
 }
 
-/// The status of the answer to a request for the state with some headers.
+/// Returns the status of the answer to a request for the state with these headers.
 fn status(mut stream: impl std::io::Read + std::io::Write, headers: &str) -> u16 {
     stream.write_all(format!("GET /api/state HTTP/1.1\r\n{headers}\r\n").as_bytes()).unwrap();
     let mut answer = String::new();
@@ -40,9 +40,9 @@ fn a_unix_socket_is_for_this_user_only() {
     let file = std::fs::symlink_metadata(&path).unwrap();
     assert!(file.file_type().is_socket());
     assert_eq!(file.permissions().mode() & 0o777, 0o600);
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "only the socket is in the folder");
 
-    // ssh forwards any port of another machine, whose browser has one of its own names.
+    // ssh forwards any port of another machine. The browser there uses one of that machine's own names.
     let url = server.url();
     let token = url.strip_prefix("http://127.0.0.1:8123/#token=").unwrap();
     let ask = |headers: &str| status(UnixStream::connect(&path).unwrap(), headers);
@@ -69,24 +69,24 @@ fn a_unix_socket_is_for_this_user_only() {
         (200, 403, 403)
     );
 
-    // Another server does not take the place of one that listens, nor that of a file.
+    // Another server replaces neither a listening server nor a file.
     let taken = Server::start(session.clone(), &at(&path)).unwrap_err();
     assert_eq!(taken.kind(), std::io::ErrorKind::AlreadyExists);
     assert_eq!(taken.to_string(), "a file or a running server is at this path; remove it or choose another");
     assert_eq!(ask(&format!("Host: localhost\r\n{token}")), 200);
     drop(server);
-    assert!(!path.exists(), "the socket goes with its server");
+    assert!(!path.exists(), "the socket is removed with its server");
     std::fs::write(&path, "a file").unwrap();
     assert!(Server::start(session.clone(), &at(&path)).is_err());
     assert_eq!(std::fs::read(&path).unwrap(), b"a file");
-    // What a program left that has ended is in nobody's way.
+    // The socket of an ended program does not prevent a new server.
     std::fs::remove_file(&path).unwrap();
     drop(UnixListener::bind(&path).unwrap());
     let again = Server::start(session, &at(&path).port(9000)).unwrap();
     assert!(again.url().starts_with("http://127.0.0.1:9000/#token="));
 }
 
-/// A server removes its own socket only, and not what is in its place since.
+/// A server removes only its own socket, not a later file at the same path.
 #[test]
 fn a_socket_in_the_place_of_another_stays() {
     let folder = tempfile::tempdir().unwrap();
@@ -101,7 +101,7 @@ fn a_socket_in_the_place_of_another_stays() {
     assert!(!path.exists());
 }
 
-/// Of servers that start together where a program has left its socket, one gets the path and keeps it.
+/// Several servers start together at the path of an old socket. One of them gets the path and keeps it.
 #[test]
 fn one_of_several_servers_gets_a_path() {
     let folder = tempfile::tempdir().unwrap();
@@ -120,7 +120,7 @@ fn one_of_several_servers_gets_a_path() {
     }
 }
 
-/// A path of 107 bytes is the longest that an address of a socket has room for.
+/// A socket's address has room for a path of at most 107 bytes.
 #[test]
 fn a_path_may_be_as_long_as_a_socket_allows() {
     let folder = tempfile::tempdir().unwrap();
@@ -135,7 +135,7 @@ fn a_path_may_be_as_long_as_a_socket_allows() {
     assert!(error.starts_with("the path has 108 bytes"), "{error}");
 }
 
-/// Questions that take long look whether their page is still there, on each kind of connection.
+/// Long requests check whether their page still waits, on each kind of connection.
 #[test]
 fn a_page_at_a_socket_gets_answers_in_full() {
     let folder = tempfile::tempdir().unwrap();
@@ -158,7 +158,7 @@ fn a_page_at_a_socket_gets_answers_in_full() {
     assert_eq!(serde_json::from_str::<Value>(body).unwrap()["rows"][0]["level"], 0);
 }
 
-/// Who reads from another machine uses a name that the user gave, changes nothing, and learns no private names.
+/// A reader on another machine must use a name that the user gave, can change nothing, and gets no private names.
 #[test]
 fn a_remote_server_is_read_only_and_knows_its_names() {
     let session = Session::new(SessionOptions::new());
@@ -217,14 +217,14 @@ fn a_remote_server_needs_names_that_are_names() {
 
 fn serve(arguments: &[&str]) -> Output {
     let program = env!("CARGO_BIN_EXE_about-memory");
-    // Without a browser and without a terminal, it ends at once.
+    // Without a browser and a terminal, the server ends at once.
     Command::new(program).args(["serve", "--no-open", "--idle", "1ms"]).args(arguments).output().unwrap()
 }
 
 #[test]
 fn the_options_of_a_place_explain_themselves() {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    // Nothing but the user's word opens the server to others.
+    // Only an option opens the server to other machines.
     let usual = serve(&[]);
     assert!(text(&usual.stdout).starts_with("about:memory is at http://127.0.0.1:"));
     assert_eq!(text(&usual.stderr), "");
@@ -255,7 +255,7 @@ fn the_options_of_a_place_explain_themselves() {
         named.contains(r#""a:1" is not a host name; give it without a port, such as build.example"#),
         "{named}"
     );
-    // An address for documents, which no machine has.
+    // An address for documentation, which no machine has.
     let elsewhere = said(&["--allow-remote", "2001:db8::7", "--host-name", "a", "--port", "8123"]);
     assert!(elsewhere.contains("[2001:db8::7]:8123"), "{elsewhere}");
     let folder = tempfile::tempdir().unwrap();
@@ -268,7 +268,7 @@ fn the_options_of_a_place_explain_themselves() {
     );
 }
 
-/// Two reports of pages stay, and all that the server was started with.
+/// Two reports of pages stay, and all reports that the server was started with.
 #[test]
 fn a_server_keeps_at_most_the_given_number_of_reports() {
     let client = Client::new(&ServeOptions::new().keep(2.try_into().unwrap()));

@@ -1,4 +1,4 @@
-//! Who may ask, and what a hostile client cannot do: one test for each rule.
+//! The rules of access, and the limits for a hostile client: one test for each rule.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ fn client() -> Client {
 fn the_server_listens_on_the_loopback_address_only() {
     let client = client();
     assert_eq!(client.server.address().ip().to_string(), "127.0.0.1");
-    // A second server at the port of the first fails with a reason.
+    // A second server at the same port fails with a reason.
     let port = client.server.address().port();
     let session = Session::new(SessionOptions::new());
     assert!(Server::start(session, &ServeOptions::new().port(port)).is_err());
@@ -55,7 +55,7 @@ fn only_the_names_of_this_machine_are_hosts() {
     assert_eq!(ask(&twice), 400, "two hosts");
 }
 
-/// A page that rebinds its own name to 127.0.0.1 gets nothing at all, not even the page.
+/// A page that rebinds its own name to 127.0.0.1 gets no data, not even the page.
 #[test]
 fn a_rebinding_page_reads_nothing() {
     let client = client();
@@ -78,7 +78,8 @@ fn requests_of_other_origins_are_refused() {
     for site in ["cross-site", "same-site", "something"] {
         assert_eq!(ask(&format!("Sec-Fetch-Site: {site}\r\n")), 403, "{site}");
     }
-    // The link in a file leads to the page, which has no data. No other page loads its parts or puts it into a frame.
+    // The link in a file leads to the page, which contains no data. No other page can load its parts or put it into a
+    // frame.
     let page = |more: &str| {
         client.raw(client.head("GET /", &format!("Sec-Fetch-Site: cross-site\r\n{more}")).as_bytes()).status
     };
@@ -117,7 +118,7 @@ fn every_request_for_data_needs_the_token() {
             assert_eq!(client.raw(request.as_bytes()).status, 401, "{path} {line}");
         }
     }
-    // Nor does the token count in an address, which browsers keep and send on.
+    // A token in an address is not accepted, because browsers store addresses and send them to other sites.
     let request = format!("GET /api/state?token={} HTTP/1.1\r\nHost: {host}\r\n\r\n", client.token);
     assert_eq!(client.raw(request.as_bytes()).status, 401);
     for method in ["POST", "PUT", "DELETE"] {
@@ -128,7 +129,7 @@ fn every_request_for_data_needs_the_token() {
     assert_ne!(client.token, other.token);
 }
 
-/// `go tool pprof` cannot send a header. It gets an address that gives one file, once.
+/// `go tool pprof` cannot send a header. It gets an address that returns one file, once.
 #[test]
 fn a_ticket_is_good_for_one_file_once() {
     let client = client();
@@ -145,14 +146,14 @@ fn a_ticket_is_good_for_one_file_once() {
     let ask = |path: &str, host: &str| {
         client.raw(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes())
     };
-    // Neither a guess nor another site's name uses it up.
+    // Neither a wrong ticket nor a wrong host uses up the ticket.
     assert_eq!(ask(&format!("/ticket/{}", "0".repeat(64)), &host.to_string()).status, 404);
     assert_eq!(ask(&path, "evil.example").status, 403);
     let first = ask(&path, &host.to_string());
     assert_eq!((first.status, first.body.as_slice()), (200, b"Pprof".as_slice()));
     assert_eq!(ask(&path, &host.to_string()).status, 404, "once");
     assert_eq!(client.post("/api/stacks/2/ticket", &export).status, 404);
-    // Of many tickets that nobody uses the oldest go.
+    // If there are too many unused tickets, the oldest are removed.
     let all: Vec<_> = (0..17)
         .map(|_| client.post("/api/stacks/1/ticket", &export).json()["path"].as_str().unwrap().to_owned())
         .collect();
@@ -160,7 +161,7 @@ fn a_ticket_is_good_for_one_file_once() {
     assert_eq!(ask(&all[16], &host.to_string()).status, 200);
 }
 
-/// A page that anybody may load must not contain the secret.
+/// Anyone may load the page, so it must not contain the token.
 #[test]
 fn the_page_has_neither_data_nor_token() {
     let client = client();
@@ -224,7 +225,7 @@ fn a_body_needs_its_type() {
     assert_eq!(client.send("GET", "/api/state", "application/json", b"x").status, 415);
 }
 
-/// There is no way to name a file.
+/// A request cannot name a file.
 #[test]
 fn requests_name_things_by_number_only() {
     let client = client();
@@ -288,16 +289,17 @@ fn requests_have_limits() {
         stream.read_to_string(&mut answer).unwrap();
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400 "), "{answer}");
     }
-    assert_eq!(client.get("/api/state").status, 200, "the server lives on");
+    assert_eq!(client.get("/api/state").status, 200, "the server still answers");
 }
 
-/// Whoever reaches the port can open connections. Those that show no token make room for others, the oldest first.
+/// Anyone who reaches the port can open connections. Connections without the token make room for others, the oldest
+/// first.
 #[test]
 fn connections_without_the_token_make_room() {
     let client = client();
-    // Each waits for a request that does not come.
+    // Each connection waits for a request that never arrives.
     let idle: Vec<_> = (0..200).map(|_| TcpStream::connect(client.server.address()).unwrap()).collect();
-    // Connections are accepted in order, so all of them came before these.
+    // Connections are accepted in order, so all idle ones were accepted before these.
     for _ in 0..100 {
         assert_eq!(client.get("/api/state").status, 200);
     }
@@ -319,10 +321,10 @@ fn connections_with_the_token_have_a_limit() {
     };
     let pages: Vec<_> = (0..64).map(|_| page()).collect();
     assert_eq!(client.get("/api/state").status, 503);
-    // A client that is refused and sends nothing keeps nobody from being answered.
+    // A refused client that sends no request does not delay other answers.
     let refused: Vec<_> = (0..200).map(|_| TcpStream::connect(client.server.address()).unwrap()).collect();
     drop(pages);
-    // The server notices that they have gone when it writes to them.
+    // The server notices that the clients have closed when it writes to them.
     client.session.close();
     while client.get("/api/state").status != 200 {
         std::thread::yield_now();
@@ -349,7 +351,7 @@ fn a_read_only_server_changes_nothing() {
     assert_eq!((state.status, &state.json()["readOnly"]), (200, &json!(true)));
 }
 
-/// A measurement of a reader may push out another one, but never what the server was started with.
+/// A page's measurement may replace another one, but never a report that the server was started with.
 #[test]
 fn reports_that_the_server_was_started_with_stay() {
     let client = Client::new(&ServeOptions::new().read_only(true));
@@ -365,7 +367,7 @@ fn reports_that_the_server_was_started_with_stay() {
     assert_eq!((ids.len(), &ids[0], &ids[1], &ids[2]), (52, &json!(1), &json!(2), &json!(13)));
 }
 
-/// A browser leaves the usual port out of `Host` and `Origin`.
+/// A browser omits the usual port in `Host` and `Origin`.
 #[test]
 fn the_usual_port_needs_no_name() {
     let session = Session::new(SessionOptions::new());
@@ -393,7 +395,7 @@ fn the_usual_port_needs_no_name() {
     assert_eq!(ask("127.0.0.1", "http://evil.example"), 403);
 }
 
-/// `--idle` ends a server that nobody uses: neither those who have no token keep it alive, nor does it end below a page.
+/// `--idle` ends an unused server. Requests without the token do not keep it running, and an open page does.
 #[test]
 fn only_requests_for_data_keep_a_server_busy() {
     let client = client();
@@ -410,7 +412,7 @@ fn only_requests_for_data_keep_a_server_busy() {
     assert_eq!(&start, b"HTTP/1.1 200");
     assert_eq!(client.server.idle_for(), std::time::Duration::ZERO);
     drop(page);
-    // The server notices that the page has gone when it writes to it.
+    // The server notices that the page has closed when it writes to it.
     client.session.close();
     while client.server.idle_for().is_zero() {
         std::thread::yield_now();

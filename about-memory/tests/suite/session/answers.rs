@@ -1,4 +1,4 @@
-//! Answers and rows equal what heap-graph says.
+//! Answers and rows equal the results of heap-graph.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use heap_graph::{Breakdown, CensusTree, DominatorTree, GraphBuilder, NodeId, Nod
 
 use super::{ask, by, census, chain, dominators, golden, individuals, names, with_small};
 
-/// All rows, in windows of seven.
+/// Returns all rows, in windows of seven.
 fn all(session: &Session, query: &Query, options: &RowsOptions) -> Vec<SessionRow> {
     let answer = ask(session, query.clone());
     let mut rows = Vec::new();
@@ -27,7 +27,7 @@ fn all(session: &Session, query: &Query, options: &RowsOptions) -> Vec<SessionRo
     }
 }
 
-/// Opens everything, level by level.
+/// Opens all rows, level by level.
 fn opened(session: &Session, query: &Query) -> Vec<SessionRow> {
     let mut options = RowsOptions::first(0);
     loop {
@@ -98,7 +98,7 @@ fn rows_have_any_order() {
     let rows = all(&session, &query, &RowsOptions::first(0).sort(RowColumn::Name, true));
     assert!(rows.iter().map(|row| &row.name).is_sorted());
 
-    // The order of nodes is kept from one window to the next, and belongs to its query and column.
+    // The order of nodes is kept between windows. It belongs to one query and one column.
     let sorted = |query: &Query, column, ascending| {
         all(&session, query, &RowsOptions::first(0).sort(column, ascending))
     };
@@ -130,7 +130,7 @@ fn dominators_individuals_and_paths_agree_with_the_tree() {
     let expected: Vec<_> = tree.immediately_dominated(NodeIndex::ROOT).map(|node| node.id().0).collect();
     assert_eq!(rows.iter().map(|row| row.id).collect::<Vec<_>>(), expected);
 
-    // The nodes behind a group of the census.
+    // Reads the nodes behind a group of the census.
     let groups = census(id, "objectClass");
     let group =
         all(&session, &groups, &RowsOptions::first(0)).into_iter().find(|row| row.name == ["Function"]);
@@ -141,7 +141,7 @@ fn dominators_individuals_and_paths_agree_with_the_tree() {
     assert_eq!(rows.found as i128, group.numbers[1]);
     assert!(rows.rows.iter().map(|row| row.numbers[0]).rev().is_sorted());
 
-    // A search finds one of them by its id, and a path leads to it.
+    // A search finds a node by its id, and a path leads to the node.
     let node = rows.rows[0].id;
     let search = Query::Search { snapshot: id, text: format!("@0x{node:x}") };
     let answer = ask(&session, search.clone());
@@ -161,7 +161,7 @@ fn every_view_has_a_filter() {
     let (session, id) = with_small();
     let graph = heap_graph::snapshot::read(golden("small-a.fxsnapshot")).unwrap();
     let tree = DominatorTree::new(&graph);
-    // What dominators keep: the nodes with the name, and those above them.
+    // A filter of dominators keeps the nodes with the name and the nodes above them.
     let query = Query::Dominators { snapshot: id, filter: "Function".to_owned() };
     let rows = all(&session, &query, &RowsOptions::first(0));
     let is_named = |node: &heap_graph::HeapNode<'_>| node.title().contains("Function");
@@ -177,7 +177,7 @@ fn every_view_has_a_filter() {
     let answer = ask(&session, query.clone());
     let found = session.rows(&query, &answer, &RowsOptions::first(1)).unwrap().found;
     assert_eq!(found, reachable().filter(is_named).count());
-    // A row that is closed hides those below it.
+    // A closed row hides the rows below it.
     let open = rows.iter().find(|row| row.is_open && row.children > 0).unwrap();
     let fewer = all(&session, &query, &RowsOptions::first(0).close(open.id));
     assert!(fewer.len() < rows.len() && fewer.iter().any(|row| row.id == open.id && !row.is_open));
@@ -187,7 +187,7 @@ fn every_view_has_a_filter() {
     let QueryAnswer::TreeMap(root) = &*map else { panic!("{map:?}") };
     assert!(root.inside.iter().all(|of| of.inside.iter().all(|of| of.name.contains("Function"))));
 
-    // The nodes of a group by another name that they do not have.
+    // Filters the nodes of a group by a name that none of them has.
     let strings = all(&session, &census(id, "coarseType"), &RowsOptions::first(0));
     let objects = strings.iter().find(|row| row.name == ["objects"]).unwrap();
     let named = |filter: &str| Query::Individuals {
@@ -219,7 +219,7 @@ fn the_nodes_of_a_group_are_found_however_many_leaves_it_has() {
         let found = session.rows(&query, &answer, &RowsOptions::first(1)).unwrap().found;
         assert_eq!(found as i128, group.numbers[1], "{name}");
     }
-    // A group of another snapshot that this one does not have, as in a difference.
+    // A group of another snapshot that does not exist in this one, as in a difference.
     let answer = ask(&session, individuals(id, "type", 1));
     assert!(matches!(&*answer, QueryAnswer::Nodes { found: 0, .. }));
 }
@@ -242,7 +242,7 @@ fn classes_have_what_they_retain_together() {
     assert!(!some.is_empty() && some.iter().all(|row| row.name[0].contains("Function")));
 }
 
-/// As Alt and a click on the arrow do in Firefox.
+/// Like Alt and a click on the arrow in Firefox.
 #[test]
 fn a_row_opens_with_everything_below() {
     let (session, id) = with_small();
@@ -256,7 +256,7 @@ fn a_row_opens_with_everything_below() {
     let rows = all(&session, &query, &options);
     assert_eq!(rows.len(), roots.len() + below);
     assert!(rows.iter().all(|row| row.children == 0 || row.is_open == (row.level > 0 || row.id == first.id)));
-    // One of them is closed again.
+    // One of these rows is closed again.
     let closed = all(&session, &query, &options.close(first.id));
     assert_eq!(closed.len(), roots.len());
     // A tree of any size opens at most 10,000 rows.
@@ -267,7 +267,7 @@ fn a_row_opens_with_everything_below() {
     assert!(rows.total < 30_000);
 }
 
-/// The walk that all paths follow is made once, beside the dominator tree.
+/// The walk that all paths share is made once, beside the dominator tree.
 #[test]
 fn paths_to_many_nodes_need_one_walk() {
     let (session, id) = with_small();
@@ -354,7 +354,7 @@ fn a_difference_can_be_swapped() {
     assert_eq!((diff(first, second), diff(second, first)), (15, -15));
 }
 
-/// As in Firefox, the first levels of a dominator tree are open: the first rows of each.
+/// As in Firefox, the first levels of a dominator tree are open: only the first rows of each level.
 #[test]
 fn the_first_levels_of_a_tree_open_by_themselves() {
     let (session, snapshot) = with_small();
@@ -372,17 +372,17 @@ fn the_first_levels_of_a_tree_open_by_themselves() {
         assert_eq!(row.is_open, row.children > 0 && row.level < 2 && come[row.level] <= 15, "{row:?}");
     }
     assert!(all.rows.iter().any(|row| row.level == 2));
-    // A window is the same part, and a row that the reader closes stays closed.
+    // A window shows the same part, and a row that the reader closes stays closed.
     let part = rows(options.clone().start(9));
     assert_eq!((part.total, &part.rows[0]), (all.total, &all.rows[9]));
     let first = &all.rows[0];
     let less = rows(options.close(first.id));
     assert!(!less.rows[0].is_open && less.total < all.total);
-    // A hostile request opens three levels at most.
+    // A hostile request opens at most three levels.
     assert!(rows(RowsOptions::first(500).depth(usize::MAX)).rows.iter().all(|row| row.level <= 3));
 }
 
-/// A front end has a part of the rows; it goes to the row around one without the rows between.
+/// A front end has only a part of the rows. It can move to a parent row without the rows between.
 #[test]
 fn each_row_knows_the_place_of_the_row_around_it() {
     let (session, snapshot) = with_small();
@@ -396,7 +396,7 @@ fn each_row_knows_the_place_of_the_row_around_it() {
             let around = (0..place).rev().find(|before| all[*before].level < row.level);
             assert_eq!(row.parent, around, "{row:?}");
         }
-        // A window has the same places.
+        // A window has the same indices.
         let part = session.rows(&query, &answer, &options.clone().start(3)).unwrap().rows;
         assert_eq!(part[0], all[3]);
     }
@@ -419,7 +419,7 @@ fn a_deep_tree_and_wrong_requests_for_rows_are_no_danger() {
     assert!(session.rows(&map, &ask(&session, map.clone()), &RowsOptions::first(1)).is_err());
 }
 
-/// Many small nodes of a class that retain much together are one suspect, as in `about-memory snapshot suspects`.
+/// Many small nodes of a class that together retain much are one suspect, as in `about-memory snapshot suspects`.
 #[test]
 fn suspects_of_one_class_are_a_group_that_opens() {
     let mut builder = GraphBuilder::new();
@@ -445,11 +445,11 @@ fn suspects_of_one_class_are_a_group_that_opens() {
         all,
         [("1500 of SavedFrame".to_owned(), sum, 1000, false), ("other Cache".to_owned(), 1_000_000, 0, true)]
     );
-    assert_eq!(closed.rows[0].numbers[1], sum, "they are small themselves");
+    assert_eq!(closed.rows[0].numbers[1], sum, "the nodes themselves are small");
     let mut open = RowsOptions::first(10);
     open.open.insert(closed.rows[0].id);
     let open = rows(&open);
-    // The page shows those that retain most.
+    // The page shows the nodes that retain the most.
     assert_eq!((open.total, open.rows[1].id, open.rows[1].level), (1002, 1501, 1));
     assert!(open.rows[0].is_open && open.rows[1].is_node && open.rows[1].name == ["other", "SavedFrame"]);
 }

@@ -1,4 +1,4 @@
-//! Equal requests share one computation; results have a budget; what nobody waits for ends.
+//! Equal requests share one computation, results have a budget, and a computation without a waiting front end ends.
 
 use std::thread;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn equal_requests_share_one_computation() {
         }
     });
     assert_eq!(names(&session, "census"), ["computing", "computed"]);
-    // Another shape and a tree map need no other count of the nodes.
+    // Another shape and a tree map need no second count of the nodes.
     let inverted = Query::Census { snapshot, by: by("type"), invert: true, filter: "Function".to_owned() };
     ask(&session, inverted);
     ask(&session, Query::TreeMap { snapshot, by: by("type"), filter: String::new() });
@@ -40,7 +40,7 @@ fn results_stay_under_the_budget() {
     let id = session.insert("chain", chain(100)).unwrap();
     ask(&session, census(id, "type"));
     ask(&session, census(id, "coarseType"));
-    // The first has left the cache, so it is taken again.
+    // The first result has left the cache, so it is computed again.
     ask(&session, census(id, "type"));
     assert_eq!(names(&session, "census"), ["computing", "computed"].repeat(3));
     let large = Session::new(SessionOptions::new());
@@ -53,11 +53,11 @@ fn results_stay_under_the_budget() {
     let before = large.memory();
     assert!(before > session.memory());
     large.remove(id);
-    assert_eq!(large.memory(), 0, "results go with their snapshot");
+    assert_eq!(large.memory(), 0, "results are removed with their snapshot");
 }
 
-/// Without a budget of its own the session keeps the tree and the walk of any snapshot: the next question for them is
-/// answered at once. This one needs more than the least budget.
+/// With the default budget, the session keeps the tree and the walk of any snapshot, so that the next request for them
+/// is answered at once. This snapshot needs more than the smallest budget.
 #[test]
 fn the_budget_grows_with_the_largest_snapshot() {
     let session = Session::new(SessionOptions::new());
@@ -69,7 +69,7 @@ fn the_budget_grows_with_the_largest_snapshot() {
     assert!(std::sync::Arc::ptr_eq(&ask(&session, tree), &first), "the tree stays in the cache");
 }
 
-/// The walk is for paths that nobody has asked for yet, so it pushes no answer out.
+/// The walk is for paths that are not requested yet, so it must not push an answer out.
 #[test]
 fn a_walk_is_prepared_only_beside_its_tree() {
     let tree = |snapshot| Query::Dominators { snapshot, filter: String::new() };
@@ -86,7 +86,7 @@ fn a_walk_is_prepared_only_beside_its_tree() {
     assert!(!names(&large, "walk").is_empty());
 }
 
-/// How fast a computation is, is not up to the test: it may end before anybody cancels it. Then the test asks another.
+/// The speed of a computation is unknown: it may end before it is cancelled. Then the test asks another query.
 #[test]
 fn a_computation_that_nobody_waits_for_is_cancelled() {
     let session = Session::new(SessionOptions::new());
@@ -94,7 +94,7 @@ fn a_computation_that_nobody_waits_for_is_cancelled() {
     let is_cancelled = (0..1_000).any(|number| {
         match session.ask(Query::Search { snapshot: id, text: format!("no such name {number}") }) {
             Ok(pending) => drop(pending),
-            // A cancelled computation takes a moment to notice.
+            // A cancelled computation needs a moment to notice this.
             Err(error) => {
                 assert!(matches!(error, SessionError::Busy(_)));
                 let seq = session.events().last();
@@ -155,7 +155,7 @@ fn queries_have_bounds() {
     assert_eq!(missing.unwrap_err(), SessionError::NoNode(99));
 }
 
-/// Firefox takes both censuses anew for each difference.
+/// Firefox computes both censuses again for each difference.
 #[test]
 fn a_difference_takes_no_census_anew() {
     let (session, first) = with_small();

@@ -1,4 +1,4 @@
-//! The states of snapshots, the events of computations, and what Firefox's panel does wrong.
+//! The states of snapshots, the events of computations, and the cases that Firefox's panel handles wrongly.
 
 use std::sync::mpsc::channel;
 
@@ -32,10 +32,10 @@ fn a_snapshot_that_is_taken_is_saving_until_its_file_is_whole() {
     let file = session.file(id).unwrap();
     assert!(file.exists());
     assert!(session.remove(id));
-    assert!(!file.exists(), "the file of the session goes with the snapshot");
+    assert!(!file.exists(), "the session's file is removed with the snapshot");
 }
 
-/// A panic on the thread of a snapshot must not leave it in a state that never ends.
+/// After a panic on its thread, a snapshot must reach a final state.
 #[test]
 fn a_snapshot_whose_thread_panics_has_failed() {
     let session = Session::new(SessionOptions::new());
@@ -67,7 +67,7 @@ fn a_session_that_ends_removes_its_files() {
     assert!(file.exists() && partial.exists());
     session.end();
     assert!(!file.exists() && !partial.exists() && !file.parent().unwrap().exists());
-    // What ends later fails in words, and writes nothing.
+    // A later result fails with a message, and writes no file.
     go.send(()).unwrap();
     other.wait_until_read(id);
     assert_eq!(of_snapshot(&other, id).last(), Some(&"error"));
@@ -84,14 +84,14 @@ fn an_import_is_copied_then_read() {
     assert!(session.snapshots()[0].is_imported);
 }
 
-/// A front end that sends a large file for a snapshot which somebody removes meanwhile need not send the rest.
+/// If a snapshot is removed during its upload, the front end need not send the remaining data.
 #[test]
 fn an_import_ends_when_its_snapshot_is_removed() {
     struct Endless(Session, usize);
     impl std::io::Read for Endless {
         fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
             self.1 += 1;
-            assert!(self.1 < 10, "the copy goes on");
+            assert!(self.1 < 10, "the copy continues");
             if self.1 == 3 {
                 assert!(self.0.remove(self.0.snapshots()[0].id));
             }
@@ -136,7 +136,7 @@ fn every_snapshot_can_be_removed() {
         assert_eq!(of_snapshot(&session, id).last(), Some(&"removed"));
     }
     assert!(session.snapshots().is_empty());
-    // What ends after its removal makes no event.
+    // A later result of a removed snapshot makes no event.
     go.send(()).unwrap();
     assert_eq!(session.ask(census(saving, "type")).unwrap_err(), SessionError::NoSnapshot(saving));
     assert_eq!(of_snapshot(&session, saving), ["saving", "removed"]);
@@ -155,7 +155,7 @@ fn a_failed_census_has_its_reason_in_the_state() {
         session.ask(Query::TreeMap { snapshot, by: groups, filter: String::new() }).unwrap().join().is_err()
     );
     assert_eq!(names(&session, "tree-map"), ["computing", "error"]);
-    // Another try begins anew.
+    // Another try starts a new computation.
     assert!(session.ask(query).unwrap().join().is_err());
     assert_eq!(names(&session, "census"), ["computing", "error", "computing", "error"]);
 }

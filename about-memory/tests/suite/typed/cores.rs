@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{listening, victim};
 use crate::run::libdmd;
 
-/// What a command says, which finds processes by their sockets in a folder.
+/// Returns the output of a command that finds processes by their sockets in a folder.
 fn stdout(sockets: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_about-memory"));
     let output = command.args(arguments).env("XDG_RUNTIME_DIR", sockets).output().unwrap();
@@ -18,7 +18,7 @@ fn stdout(sockets: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The number and the bytes of the blocks of each type whose name contains a word.
+/// Returns the number and the bytes of the blocks of each type whose name contains a word.
 fn blocks(sockets: &Path, source: &str, word: &str) -> Vec<(String, u64, u64)> {
     let found: Value = serde_json::from_str(&stdout(sockets, &["types", source, "--json"])).unwrap();
     assert_eq!((&found["wrongSizes"], &found["disagree"]), (&0.into(), &0.into()), "{found:#}");
@@ -32,7 +32,7 @@ fn blocks(sockets: &Path, source: &str, word: &str) -> Vec<(String, u64, u64)> {
     rows
 }
 
-/// The names of the holders of a block of a type.
+/// Returns the names of the holders of a block of a type.
 fn chain(source: &str, name: &str) -> Vec<String> {
     let found: Value =
         serde_json::from_str(&stdout(Path::new("/"), &["why", source, name, "--json"])).unwrap();
@@ -40,7 +40,7 @@ fn chain(source: &str, name: &str) -> Vec<String> {
     links.map(|link| link["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Whether a program that crashes leaves a core file in its folder.
+/// Whether a crashing program leaves a core file in its folder.
 fn are_written() -> bool {
     let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
     let most = Command::new("sh").args(["-c", "ulimit -H -c"]).output().unwrap().stdout;

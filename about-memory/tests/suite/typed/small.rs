@@ -1,4 +1,4 @@
-//! Small vectors, whose parts share memory by a union or by an enum, as a feature of their crate says.
+//! Small vectors, whose parts share memory by a union or by an enum, depending on a feature of their crate.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::recordings::stdout;
 use crate::run::run;
 
-/// The crate smallvec that this test is compiled with, as the compiler noted it beside the test.
+/// The source of the crate smallvec that this test is compiled with, from the compiler's notes beside the test.
 fn source() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let notes = test.parent().unwrap().read_dir().unwrap().map(|entry| entry.unwrap().path());

@@ -9,7 +9,7 @@ export interface CallEdge {
 
 export interface FunctionCalls {
   name: string;
-  /** The bytes of the function and of all that it called. */
+  /** The bytes of the function and of everything that it called. */
   bytes: number;
   /** The bytes of the function itself. */
   own: number;
@@ -26,7 +26,7 @@ export function functionCalls(root: Frame): FunctionCalls[] {
     return known;
   };
   const add = (to: Map<string, number>, name: string, bytes: number) => to.set(name, (to.get(name) ?? 0) + bytes);
-  // The functions and the calls on the way from the root.
+  // The number of times that each function is on the path from the root.
   const open = new Map<string, number>();
   const enter = (key: string) => {
     const depth = open.get(key) ?? 0;

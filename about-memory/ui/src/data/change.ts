@@ -10,7 +10,7 @@ export interface ChangeHeader {
 }
 
 export interface Change {
-  /** The names of both sides. */
+  /** The names of the two heaps. */
   before: string;
   after: string;
   estimated: boolean;

@@ -10,7 +10,7 @@ export class NumberColumn {
     return this.at >= this.bytes.length;
   }
 
-  /** The next number. It must be below 2^53. */
+  /** Returns the next number. It must be below 2^53. */
   next(): number {
     let byte = this.bytes[this.at++];
     let number = byte & 0x7f;
@@ -23,7 +23,7 @@ export class NumberColumn {
     return number;
   }
 
-  /** The next signed number as a float, exact below 2^52. */
+  /** Returns the next signed number as a float. It is exact if its magnitude is below 2^52. */
   nextSigned(): number {
     let byte = this.bytes[this.at++];
     const negative = (byte & 1) === 1;
@@ -37,7 +37,7 @@ export class NumberColumn {
     return negative ? -number - 1 : number;
   }
 
-  /** The next signed number, however large. */
+  /** Returns the next signed number of any size. */
   nextBig(): bigint {
     let number = 0n;
     let shift = 0n;

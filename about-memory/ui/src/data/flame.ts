@@ -1,4 +1,5 @@
-// The stacks of a dump as one tree, and the tree from the innermost frames. html/flame.rs writes them.
+// The stacks of a dump as one tree, and as an inverted tree that starts with the innermost frames. html/flame.rs writes
+// the stacks.
 
 import { add, type Amount } from "../text/amount";
 import { NumberColumn, TextColumn } from "./columns";
@@ -9,14 +10,14 @@ export interface FlameHeader {
   exact: boolean;
 }
 
-/** The amounts of a frame before a change, and the sum of the larger side of each stack in it. */
+/** The amounts of a frame before a change, and the sum of the larger side of each stack through the frame. */
 export interface AmountsBefore {
   bytes: number;
   blocks: number;
   larger: number;
 }
 
-/** A function at a place in the stacks, with the memory that it and the functions it called allocated. */
+/** A function at a position in the stacks, with the memory that it and its callees allocated. */
 export class Frame {
   private made: Frame[] | null = null;
 
@@ -28,7 +29,7 @@ export class Frame {
     readonly blocks: Amount,
     readonly estimated: boolean,
     private readonly make: () => Frame[],
-    /** In a change, the amounts before, and the width. */
+    /** In a change: the earlier amounts, and the width. */
     readonly before: AmountsBefore | null = null,
   ) {}
 
@@ -37,7 +38,7 @@ export class Frame {
     return this.before ? this.before.larger : Number(this.bytes);
   }
 
-  /** The frames below, the largest first, made on demand. */
+  /** The frames below, the largest first. They are made on demand. */
   get called(): Frame[] {
     return (this.made ??= this.make().sort((a, b) => b.size - a.size));
   }
@@ -55,7 +56,7 @@ export function readFlame(header: FlameHeader, column: (name: string) => Uint8Ar
   const next = (numbers: NumberColumn): Amount => (header.exact ? numbers.nextSigned() : numbers.nextBig());
   const estimated = column("flameEstimated");
   let root: Frame | null = null;
-  // Frames with callees still to come.
+  // Frames whose callees are not read yet.
   const open: { frame: Frame; called: Frame[]; left: number }[] = [];
   for (let i = 0; i < header.frames; i++) {
     const caller = open[open.length - 1];
@@ -74,7 +75,7 @@ export function readFlame(header: FlameHeader, column: (name: string) => Uint8Ar
   return { root: root! };
 }
 
-/** The memory that a frame allocated itself, and the caller that the walk from the frame has reached. */
+/** The memory that a frame itself allocated, and the caller that the walk from this frame has reached. */
 interface StackEnd {
   at: Frame;
   bytes: Amount;
@@ -90,7 +91,7 @@ function addBefore(sum: AmountsBefore | null, other: AmountsBefore | null, facto
   return { bytes: of("bytes"), blocks: of("blocks"), larger: of("larger") };
 }
 
-/** The stacks below a frame as an inverted tree: from the innermost frames to the callees of `top`. */
+/** Returns the stacks below a frame as an inverted tree, from the innermost frames to the callees of `top`. */
 export function inverted(top: Frame): Frame {
   const ends: StackEnd[] = [];
   const left = [top];
@@ -108,7 +109,7 @@ export function inverted(top: Frame): Frame {
   return root;
 }
 
-/** Groups ends by the name of the frame that they have reached. */
+/** Groups stack ends by the name of the frame that they have reached. */
 function group(below: Frame, top: Frame, ends: StackEnd[]): Frame[] {
   const groups = new Map<string, StackEnd[]>();
   for (const end of ends) {

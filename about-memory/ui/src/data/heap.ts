@@ -1,4 +1,4 @@
-// The stacks of a recording, of a change or of a dump. html/heap.rs writes them.
+// The stacks of a recording, of a change or of a dump. html/heap.rs writes this data.
 
 import { type Change, type ChangeHeader, readChange } from "./change";
 import { NumberColumn, TextColumn } from "./columns";
@@ -16,7 +16,7 @@ export interface HeapHeader {
   blocks?: KindsHeader;
 }
 
-/** Shown by the page in place of reports. */
+/** The data that the page shows instead of reports. */
 export interface Heap {
   stacks: Stacks;
   timeline: Timeline | null;
@@ -27,7 +27,7 @@ export interface Heap {
 export function readHeap(header: HeapHeader, column: (name: string) => Uint8Array): Heap {
   const caller = new Int32Array(header.frames).fill(-1);
   const children = new NumberColumn(column("heapChildren"));
-  // Frames with callees still to come, and how many.
+  // Frames whose callees are not read yet, and the number of these callees.
   const open: number[] = [];
   const left: number[] = [];
   for (let frame = 0; frame < header.frames; frame++) {

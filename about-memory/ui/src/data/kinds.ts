@@ -1,4 +1,4 @@
-// The blocks of a dump by how often reporters reported them. html/heap.rs writes them.
+// The blocks of a dump, by how often reporters reported them. html/heap.rs writes this data.
 
 import { NumberColumn } from "./columns";
 import type { RowAmounts } from "./stacks";
@@ -11,7 +11,10 @@ export interface KindsHeader {
 
 export interface BlockKinds {
   estimated: boolean;
-  /** The title and the blocks of each kind; of several kinds, first those of all, and last those of each reporter. */
+  /**
+   * The title and the blocks of each kind. If there are several kinds, the first entry is all blocks, and the last
+   * entries are the reporters.
+   */
   list: { title: string; amounts: RowAmounts; reporter: string | null }[];
 }
 
@@ -39,8 +42,8 @@ export function readKinds(
 }
 
 /**
- * The index of the kind for a path: of the reporter to which the path belongs, or of the first reporter below the path; of
- * unreported blocks for `heap-unclassified`; else of all blocks.
+ * Returns the index of the kind for a path: the reporter that the path belongs to; else the first reporter below the
+ * path; else the unreported blocks for `heap-unclassified`; else all blocks.
  */
 export function kindForPath({ list }: BlockKinds, path: string): number {
   const isBelow = (one: string, other: string) => one === other || one.startsWith(`${other}/`);

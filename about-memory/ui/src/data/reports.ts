@@ -1,5 +1,6 @@
-// The reports in the page, decoded once and never changed. A later measurement shares with the one before all that is the
-// same. html/payload.rs writes them.
+// The reports in the page. They are decoded once and never changed. A later measurement shares all equal parts with the
+// earlier one.
+// html/payload.rs writes the data.
 
 import type { Units } from "../text/amount";
 import { NumberColumn, TextColumn } from "./columns";
@@ -8,7 +9,7 @@ import { type Heap, type HeapHeader, readHeap } from "./heap";
 
 const VERSION = 1;
 export const HEAP_UNCLASSIFIED = "heap-unclassified";
-/** Rows of DMD below heap-unclassified that are negative by intention, so that unreported memory adds up. */
+/** Rows of DMD below heap-unclassified that are intentionally negative, so that the sum of unreported memory is correct. */
 const CORRECTIONS = ["(counted twice)", "(reported by amount, blocks unknown)"];
 export const ITSELF = "(itself)";
 export const FAKE_CHILD = "(fake child)";
@@ -30,7 +31,7 @@ export interface ReportProcess {
   explicit: number;
   /** The line called `heap-allocated`, or -1. */
   heapAllocated: number;
-  /** The node of the memory that no reporter claims, or -1. */
+  /** The node of the unreported memory, or -1. */
   heapUnclassified: number;
 }
 
@@ -49,7 +50,7 @@ interface ReportHeader {
   columns: [string, number][];
 }
 
-/** The header of a later measurement of the same reports: amounts only. */
+/** The header of a later measurement of the same reports. It contains only amounts. */
 interface LaterHeader {
   version: number;
   residents: string[];
@@ -62,23 +63,23 @@ export interface ReportData {
   processes: ReportProcess[];
   setWarnings: Warning[];
   treeWarnings: Warning[];
-  /** The number of nodes; parents come before their children. */
+  /** The number of nodes. Parents are before their children. */
   count: number;
-  /** Equal for data that differ in amounts only. Empty for data that are measured once. */
+  /** Equal for data that differs only in amounts. Empty for data that is measured only once. */
   shape: string;
   /** The nodes with amounts, in order. */
   leaves: Int32Array;
-  /** -1 for roots and lines. */
+  /** The parent of each node; -1 for roots and lines. */
   parent: Int32Array;
   firstChild: Int32Array;
   nextSibling: Int32Array;
   flags: Uint8Array;
-  /** Amounts of leaves. If floats would lose digits, `big` has them instead. */
+  /** The amounts of leaves. If floats would lose digits, the exact amounts are in `big` instead. */
   amount: Float64Array;
   big: bigint[] | null;
   /** The HEAP part of each leaf that is partly HEAP. */
   heap: Map<number, number | bigint>;
-  /** The [N] of Firefox. */
+  /** Firefox's [N]: the number of added reports. */
   merged: Map<number, number>;
   /** The index of the description of each leaf. */
   descriptionOf: Int32Array;
@@ -92,22 +93,22 @@ export interface ReportData {
 
 export const units = (data: ReportData, node: number) => (data.flags[node] & 3) as Units;
 export const isItself = (data: ReportData, node: number) => (data.flags[node] & 4) !== 0;
-/** The HEAP part of a leaf: 0 for no bytes, 1 for all, 2 for the amount in `heap`. */
+/** Returns the HEAP part of a leaf: 0 for no bytes, 1 for all, 2 for the amount in `heap`. */
 export const heapPart = (data: ReportData, node: number) => (data.flags[node] >> 3) & 3;
 export const isLeaf = (data: ReportData, node: number) => data.firstChild[node] < 0;
 
-/** The mark of a diff, or empty. */
+/** Returns the mark of a diff, or an empty text. */
 export function mark(data: ReportData, node: number): string {
   if (!data.isDiff || !isLeaf(data, node)) return "";
   return ["", "-", "+", ""][data.flags[node] >> 6];
 }
 
-/** The name below the parent, as reported. */
+/** Returns the name below the parent, as reported. */
 export function rawName(data: ReportData, node: number): string {
   return node < data.descriptionOf.length ? data.names.get(node) : HEAP_UNCLASSIFIED;
 }
 
-/** Whether the node is one of the rows that are negative by intention. */
+/** Whether the node is one of the rows that are intentionally negative. */
 export function isCorrection(data: ReportData, node: number): boolean {
   const above = data.parent[node];
   return (
@@ -125,7 +126,7 @@ export async function read(element: HTMLElement): Promise<ReportData> {
   return decode(new Uint8Array(await new Response(stream).arrayBuffer()));
 }
 
-/** A loop, since `Uint8Array.from` with a callback for each byte takes twenty times as long. */
+/** A loop, because `Uint8Array.from` with a callback for each byte takes twenty times as long. */
 function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   const native = (Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> }).fromBase64;
   if (native) return native.call(Uint8Array, text);
@@ -137,7 +138,7 @@ function fromBase64(text: string): Uint8Array<ArrayBuffer> {
 
 const texts = new TextDecoder();
 
-/** Decodes data. `before` are the data of the page; an answer with the same shape has amounts only. */
+/** Decodes data. `before` is the data of the page. If the answer has the same shape, it contains only amounts. */
 export function decode(bytes: Uint8Array, before?: ReportData): ReportData {
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
   const header: ReportHeader | LaterHeader = JSON.parse(texts.decode(bytes.subarray(4, 4 + length)));
@@ -150,7 +151,7 @@ export function decode(bytes: Uint8Array, before?: ReportData): ReportData {
   return whole(header, column);
 }
 
-/** The same reports with other amounts. */
+/** Returns the same reports with other amounts. */
 function later(residents: string[], column: (name: string) => Uint8Array, before: ReportData): ReportData {
   const amount = new Float64Array(before.amount.length);
   const big = before.big && before.big.map(() => 0n);
@@ -168,7 +169,7 @@ function later(residents: string[], column: (name: string) => Uint8Array, before
 
 function whole(header: ReportHeader, column: (name: string) => Uint8Array): ReportData {
   const stored = header.nodes;
-  // Each process may get one more node, for the memory that no reporter claims.
+  // Each process may get one more node, for its unreported memory.
   const room = stored + header.processes.length;
   const parent = new Int32Array(room).fill(-1);
   const firstChild = new Int32Array(room).fill(-1);
@@ -195,7 +196,7 @@ function whole(header: ReportHeader, column: (name: string) => Uint8Array): Repo
   const mergedCounts = new NumberColumn(column("merged"));
   const described = new NumberColumn(column("descriptionOf"));
   let descriptionCount = 0;
-  // Inner nodes with children still to come, and how many.
+  // Inner nodes whose children are not read yet, and the number of these children.
   const open: number[] = [];
   const left: number[] = [];
   const leaves: number[] = [];
@@ -226,7 +227,7 @@ function whole(header: ReportHeader, column: (name: string) => Uint8Array): Repo
   let count = stored;
   let node = 0;
   const skipTree = () => {
-    // The next root is the next node without parent.
+    // The next root is the next node without a parent.
     const root = node++;
     while (node < stored && parent[node] >= 0) node++;
     return root;

@@ -1,10 +1,10 @@
-// The flame graph of rows. The width of a frame in a change is the sum of the larger side of each row in it.
+// The flame graph of rows. In a change, the width of a frame is the sum of the larger side of each row below it.
 
 import { Frame } from "./flame";
 import type { BlockKinds } from "./kinds";
 import type { RowAmounts, Stacks } from "./stacks";
 
-/** The frames that have or had blocks. */
+/** Returns the frames that have or had blocks. */
 export function stackFlame(stacks: Stacks, amounts: RowAmounts, estimated = false, top?: { name: string; caller: Frame }): Frame {
   const count = stacks.caller.length;
   const sum = () => new Float64Array(count);
@@ -20,7 +20,7 @@ export function stackFlame(stacks: Stacks, amounts: RowAmounts, estimated = fals
     }
     larger[frame] += Math.max(amounts.bytes[row], before?.bytes[row] ?? 0, 0);
   }
-  // Callers come before the frames that they called.
+  // Callers are before their callees.
   for (let frame = count - 1; frame > 0; frame--) {
     const caller = stacks.caller[frame];
     for (const sums of [bytes, blocks, bytesBefore, blocksBefore, larger]) sums[caller] += sums[frame];
@@ -37,7 +37,7 @@ export function stackFlame(stacks: Stacks, amounts: RowAmounts, estimated = fals
   return frames[0];
 }
 
-/** The stacks below the reporters of their blocks, and the unreported ones. A block of two reporters is below both. */
+/** Returns the stacks below the reporters of their blocks, and the unreported stacks. A block of two reporters is below both. */
 export function flameByReporter(stacks: Stacks, { list, estimated }: BlockKinds): Frame {
   const tops = list.filter(({ title, reporter }) => reporter !== null || title === "Unreported");
   const sum = (of: "bytes" | "blocks") => tops.reduce((all, { amounts }) => all + amounts[of].reduce((sum, one) => sum + one, 0), 0);

@@ -1,4 +1,4 @@
-// Rows as trees of reports, for the treemap: the sites of each crate, and the sites of each type.
+// Rows as trees of reports, for the treemap: one tree of the sites of each crate, and one of the sites of each type.
 
 import type { ReportData } from "./reports";
 import type { RowAmounts, HolderKey, Stacks } from "./stacks";
@@ -8,7 +8,7 @@ const TREES: [string, HolderKey][] = [
   ["heap by type", 1],
 ];
 
-/** The trees of the rows; of a change, the difference. */
+/** Returns the trees of the rows; for a change, the trees of the differences. */
 export function stackTrees(stacks: Stacks, amounts: RowAmounts): ReportData {
   const parent: number[] = [];
   const firstChild: number[] = [];

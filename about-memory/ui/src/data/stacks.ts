@@ -8,16 +8,16 @@ export type HolderKey = 0 | 1 | 2;
 
 export interface Stacks {
   names: TextColumn;
-  /** For each frame in preorder, its caller; -1 for the root. */
+  /** The caller of each frame, in preorder; -1 for the root. */
   caller: Int32Array;
   nameOf: Int32Array;
   /** The number of rows. */
   rows: number;
   /** The innermost frame of each row. */
   frameOf: Int32Array;
-  /** The name of each row's holder under each key. */
+  /** For each key: the index of the name of each row's holder. */
   holders: [Int32Array, Int32Array, Int32Array];
-  /** Stacks that share rows. */
+  /** The number of stacks that share rows. */
   merged: number;
 }
 
@@ -25,7 +25,7 @@ export interface Stacks {
 export interface RowAmounts {
   bytes: Float64Array;
   blocks: Float64Array;
-  /** Of a change, the same before. */
+  /** The earlier blocks of each row in a change; otherwise `null`. */
   before: { bytes: Float64Array; blocks: Float64Array } | null;
 }
 
@@ -38,7 +38,7 @@ export interface HolderSums {
   blocksBefore: number;
 }
 
-/** The holders that have or had blocks. */
+/** Returns the holders that have or had blocks. */
 export function holders(stacks: Stacks, key: HolderKey, amounts: RowAmounts): HolderSums[] {
   const { before } = amounts;
   const all = new Map<number, HolderSums>();

@@ -1,7 +1,8 @@
-// A recording by slices of its time. html/heap.rs writes it.
+// A recording by slices of its time. html/heap.rs writes this data.
 //
-// Slice n begins after bound n - 1 and ends with bound n; slice 0 is all up to the first bound, with the blocks that are
-// older than the recording. A cell has the blocks of a row that began in one slice and ended in another.
+// Slice n starts after bound n - 1 and ends with bound n. Slice 0 is the time up to the first bound, and contains the
+// blocks that are older than the recording. A cell contains the blocks of a row that started in one slice and ended in
+// another.
 
 import { NumberColumn } from "./columns";
 import type { RowAmounts } from "./stacks";
@@ -16,22 +17,22 @@ export interface TimelineHeader {
   began_late: boolean;
 }
 
-/** The blocks of a part of the time that the views show. */
+/** Which blocks of a time range the views show. */
 export type ShownBlocks = "kept" | "alive" | "allocated";
 
 export interface Timeline {
   /** Nanoseconds since the start, ascending. */
   bounds: Float64Array;
-  /** The bound at the peak. */
+  /** The index of the bound at the peak. */
   peak: number;
   startsAtPeak: boolean;
   isComplete: boolean;
   beganLate: boolean;
   steps: { ends: Float64Array; highest: Float64Array; allocated: Float64Array; allocations: Float64Array };
-  /** For each row its first cell, and at last the number of cells. */
+  /** The first cell of each row, and as last element the number of cells. */
   firstCell: Int32Array;
   began: Uint16Array;
-  /** The slice of the end; the number of bounds if the blocks are alive at the end. */
+  /** The slice in which the cell's blocks ended; the number of bounds if they are alive at the end. */
   ended: Uint16Array;
   bytes: Float64Array;
   blocks: Float64Array;
@@ -93,7 +94,7 @@ export function readTimeline(
   };
 }
 
-/** The blocks of each row between two bounds. Blocks that are alive do not depend on the first bound. */
+/** Returns the blocks of each row between two bounds. For live blocks, the first bound has no effect. */
 export function select(timeline: Timeline, from: number, to: number, shown: ShownBlocks): RowAmounts {
   const { firstCell, began, ended } = timeline;
   const rows = firstCell.length - 1;
@@ -101,7 +102,7 @@ export function select(timeline: Timeline, from: number, to: number, shown: Show
   const blocks = new Float64Array(rows);
   for (let row = 0; row < rows; row++) {
     for (let cell = firstCell[row]; cell < firstCell[row + 1]; cell++) {
-      // The cells of a row ascend.
+      // The cells of a row are in ascending order.
       if (began[cell] > to) break;
       if (shown !== "alive" && began[cell] <= from) continue;
       if (shown !== "allocated" && ended[cell] <= to) continue;

@@ -1,4 +1,4 @@
-// The whole text, from the total down to the end of the last process, as rows.
+// The whole text as rows, from the total to the end of the last process.
 
 import { formatAmount, Units } from "../text/amount";
 import type { ReportData, ReportProcess } from "../data/reports";
@@ -21,7 +21,7 @@ const NO_USABLE_SIZE =
   "WARNING: the moz_malloc_usable_size() function does not work for this platform and/or configuration. This means \
 that much of the heap-allocated memory is not measured by individual memory reporters and so will fall under \
 'heap-unclassified'.";
-/** Replaces the warnings above for a program with memory-reporter, where the reason differs. */
+/** Replaces the warnings above for a program with memory-reporter, where the reason is different. */
 const NOT_DECLARED =
   "WARNING: the program declares no allocator. This means that amounts are the bytes that the program requested, \
 that 'heap-unclassified' is not shown and that the 'explicit' tree shows less memory than it should.";
@@ -94,7 +94,7 @@ function addProcessWarnings(rows: Rows, layout: Layout, process: ReportProcess, 
   const heapKnown = process.heapAllocated >= 0;
   if (!filter && !(heapKnown && data.usableSizeKnown)) {
     rows.addText("");
-    // A set of several processes names each with its warnings.
+    // In a set of several processes, each warning names its process.
     const subjects = ["heap-allocated", `${process.name}: heap-allocated`];
     const undeclared = !heapKnown && data.setWarnings.some(({ subject }) => subjects.includes(subject));
     const nothing = data.usableSizeKnown ? NO_HEAP_ALLOCATED : NOTHING_KNOWN;

@@ -2,13 +2,13 @@
 
 import { type ReportData, isItself, rawName } from "../data/reports";
 
-/** `null` accepts all paths. `extends`: a filter that accepts a path accepts all paths below it. */
+/** `null` accepts all paths. `extends` means that a filter that accepts a path also accepts all paths below it. */
 export type Filter = { accepts: (path: string) => boolean; extends: boolean } | null;
 
-/** A pattern that is not a regular expression gives an error and accepts nothing, as in Firefox. */
+/** Makes a filter. An invalid regular expression returns an error, and the filter accepts nothing, as in Firefox. */
 export function makeFilter(text: string, isRegex: boolean): { filter: Filter; error: string } {
   if (text === "") return { filter: null, error: "" };
-  // A path below a path that contains a text also contains it; that is not true of a pattern with `$`.
+  // A path below a path that contains a text also contains the text. A pattern with `$` does not have this property.
   if (!isRegex) return { filter: { accepts: (path) => path.includes(text), extends: true }, error: "" };
   try {
     const regex = new RegExp(text);
@@ -18,12 +18,12 @@ export function makeFilter(text: string, isRegex: boolean): { filter: Filter; er
   }
 }
 
-/** For each leaf, whether the filter accepts it. The values of inner nodes have no meaning. */
+/** Returns for each leaf whether the filter accepts it. The values of inner nodes have no meaning. */
 export function passing(data: ReportData, filter: Filter): Uint8Array | null {
   if (!filter) return null;
   const passes = new Uint8Array(data.count);
   const stored = data.descriptionOf.length;
-  // The nodes above the current one, their paths, and whether all leaves below them pass.
+  // The nodes above the current node, their paths, and whether all leaves below them pass.
   const nodes: number[] = [];
   const paths: string[] = [];
   const sure: boolean[] = [];

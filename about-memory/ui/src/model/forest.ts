@@ -51,7 +51,7 @@ export class Forest {
     return this.bigSums ? this.bigSums[node] : this.sums[node];
   }
 
-  /** The sort key of a node: in a diff the largest change in it or below it. */
+  /** Returns the sort key of a node. In a diff, the key is the largest change in the node or below it. */
   weight(node: number): Amount {
     if (this.largestChange) return this.largestChange[node];
     if (this.bigLargest) return this.bigLargest[node];
@@ -71,7 +71,7 @@ export class Forest {
     return this.isOutOfRange(this.amount(node), this.amount(root)) && !this.isCorrection(node);
   }
 
-  /** The children that pass the filter, each with the end of the chain of only children that it starts. */
+  /** Returns the children that pass the filter, each with the last node of the chain of only children that starts with it. */
   children(node: number): { tops: number[]; nodes: number[] } {
     const tops: number[] = [];
     const nodes: number[] = [];
@@ -83,11 +83,11 @@ export class Forest {
     return { tops, nodes };
   }
 
-  /** The name of a chain: the names of all nodes from `top` to `node`. */
+  /** Returns the name of a chain: the names of all nodes from `top` to `node`. */
   name(top: number, node: number): string {
     if (top === node) return rawName(this.data, node);
     const names: string[] = [];
-    // If only `(itself)` passes the filter, the chain has the name of its parent.
+    // If only `(itself)` passes the filter, the chain's name is the parent's name.
     for (let at = node; ; at = this.data.parent[at]) {
       if (at !== node || !isItself(this.data, node)) names.push(rawName(this.data, at));
       if (at === top) break;
@@ -112,7 +112,10 @@ export class Forest {
     else this.sums[node] = 0;
   }
 
-  /** Computes `heap-unclassified`, the allocated memory minus the claimed, unless a report has this name. */
+  /**
+   * Computes `heap-unclassified`: the allocated memory minus the reported memory. A report with this name replaces the
+   * computation.
+   */
   private classify({ explicit, heapAllocated, heapUnclassified }: ReportData["processes"][number]) {
     if (heapUnclassified < 0) return;
     const { data } = this;
@@ -128,7 +131,7 @@ export class Forest {
     this.left[heapUnclassified] = 1;
     this.left[explicit]++;
     let claimed: Amount = this.bigSums ? 0n : 0;
-    // The nodes of the sub-tree are contiguous: parents come before their children.
+    // The nodes of a sub-tree are contiguous: parents are before their children.
     for (let node = explicit + 1; node < data.descriptionOf.length && data.parent[node] >= explicit; node++) {
       if (this.left[node] === 0 || !isLeaf(data, node)) continue;
       const part = heapPart(data, node);
@@ -151,7 +154,7 @@ export class Forest {
   private findInvalid(): Uint8Array | null {
     const { data } = this;
     const { count, parent } = data;
-    // A value can only exceed its total if another value is negative.
+    // A value can exceed its total only if another value is negative.
     const suspect = (node: number) => this.left[node] > 0 && this.amount(node) < 0 && !this.isCorrection(node);
     let any = false;
     for (let node = 0; node < count && !any; node++) any = suspect(node);

@@ -1,4 +1,4 @@
-// The entries below a node in order of display: the largest first, and one entry for the tiny ones.
+// The entries below a node in the order of display: the largest first, and one entry for all tiny ones.
 
 import { type Amount, add, magnitude } from "../text/amount";
 import { isItself, mark } from "../data/reports";
@@ -10,17 +10,17 @@ const THRESHOLD = 1;
 const collator = new Intl.Collator("en-US");
 export const compareNames = (a: string, b: string) => collator.compare(a, b);
 
-/** Entries below a node. An entry is a chain of nodes, given by its first (`tops`) and last (`nodes`). */
+/** Entries below a node. An entry is a chain of nodes: `tops` contains its first node, `nodes` its last. */
 interface LevelEntries {
   tops: Int32Array;
   nodes: Int32Array;
 }
 
-/** The entries below a node. Those in `(N tiny)` are in the order of display only if `withTiny` gave the level. */
+/** The entries below a node. The entries in `(N tiny)` are sorted only if `withTiny` returned the level. */
 export interface Level extends LevelEntries {
   /** The index of the first entry in `(N tiny)`, or the number of entries. */
   cut: number;
-  /** The number of entries before `(N tiny)`. */
+  /** The position of the first entry in `(N tiny)`. */
   place: number;
   tinyAmount: Amount;
   tinyInvalid: boolean;
@@ -28,11 +28,11 @@ export interface Level extends LevelEntries {
 
 export class Layout {
   private readonly levels = new Map<number, Level>();
-  /** The nodes whose tiny entries have no order yet. */
+  /** The nodes whose tiny entries are not sorted yet. */
   private readonly unsorted = new Set<number>();
   private readonly before: ReadonlyMap<number, Level> | undefined;
 
-  /** `before` is the layout of an earlier measurement of the same reports, with the same settings. */
+  /** `before` is the layout of an earlier measurement of the same reports with the same settings. */
   constructor(
     readonly forest: Forest,
     private readonly hideTiny: boolean,
@@ -47,7 +47,7 @@ export class Layout {
     return level;
   }
 
-  /** A level with its tiny entries in order, too. Most entries are tiny, and few readers open them. */
+  /** Returns a level with sorted tiny entries. They are sorted on demand: most entries are tiny, and few readers open them. */
   withTiny(node: number, root: number): Level {
     const level = this.level(node, root);
     if (!this.unsorted.delete(node)) return level;
@@ -58,7 +58,7 @@ export class Layout {
     return level;
   }
 
-  /** Whether even the largest child is tiny: then there is no `(N tiny)`, and the node starts closed. */
+  /** Whether even the largest child is tiny. The node then has no `(N tiny)` and starts closed. */
   startsClosed(node: number, root: number): boolean {
     if (!this.hideTiny) return false;
     const { forest } = this;
@@ -75,7 +75,7 @@ export class Layout {
     return this.forest.invalidBelow !== null && this.forest.isInvalid(node, root) && this.level(node, root).tinyInvalid;
   }
 
-  /** Whether a value in `(N tiny)` below a node is invalid. */
+  /** Whether a value in the `(N tiny)` below a node is invalid. */
   tinyHidesInvalid(node: number, root: number): boolean {
     if (!this.forest.invalidBelow) return false;
     const { nodes, cut } = this.level(node, root);
@@ -85,7 +85,7 @@ export class Layout {
     return false;
   }
 
-  /** The [N] of an entry. */
+  /** Returns the [N] of an entry: the number of added reports. */
   merged(top: number, node: number): number {
     const { data } = this.forest;
     const own = data.merged.get(node);
@@ -93,7 +93,7 @@ export class Layout {
     return own ?? 0;
   }
 
-  /** The mark of an entry in a diff. */
+  /** Returns the mark of an entry in a diff. */
   mark(top: number, node: number): string {
     const { data } = this.forest;
     return data.isDiff && isItself(data, node) && top === node ? "!" : mark(data, node);
@@ -104,7 +104,7 @@ export class Layout {
     return this.forest.data.isDiff ? magnitude(amount) : amount;
   }
 
-  /** Compares floats, as Firefox does: for a root of 0 the result depends on the sign. */
+  /** Compares floats, as Firefox does. For a root of 0, the result depends on the sign. */
   private isTiny(weight: Amount, total: Amount): boolean {
     return this.hideTiny && (100 * Number(weight)) / Number(total) < THRESHOLD;
   }
@@ -116,14 +116,17 @@ export class Layout {
     return level;
   }
 
-  /** The entries of a node in order of display. */
+  /** Returns the entries of a node in the order of display. */
   private ordered(node: number, root: number): LevelEntries {
     const { tops, nodes } = this.forest.children(node);
     const order = this.order(node, root, tops, nodes);
     return { tops: Int32Array.from(order, (i) => tops[i]), nodes: Int32Array.from(order, (i) => nodes[i]) };
   }
 
-  /** The entries in the order of the earlier measurement, if `ordered` gives the same: most orders stay for hours. */
+  /**
+   * Returns the entries in the order of the earlier measurement if `ordered` would give the same order. Most orders
+   * stay the same for hours.
+   */
   private kept(node: number, root: number): LevelEntries | undefined {
     const before = this.before?.get(node);
     if (!before) return undefined;
@@ -143,12 +146,12 @@ export class Layout {
     return before;
   }
 
-  /** The places of all entries in order of display; tiny ones come last, without an order if there will be a `(N tiny)`. */
+  /** Returns the indices of all entries in the order of display. Tiny entries are last; they are not sorted if they will be in a `(N tiny)`. */
   private order(node: number, root: number, tops: number[], nodes: number[]): number[] {
     const total = this.total(root);
     const isTiny = (i: number) => this.isTiny(this.forest.weight(nodes[i]), total);
     const all = nodes.map((_, i) => i);
-    // Below a root that is not positive, a smaller entry may be tiny and a larger one not.
+    // Below a root that is not positive, a smaller entry may be tiny while a larger one is not.
     const tiny = total > 0 ? all.filter(isTiny) : [];
     if (tiny.length < 2 || tiny.length === all.length) return this.sorted(tops, nodes);
     this.unsorted.add(node);
@@ -156,7 +159,7 @@ export class Layout {
     return [...large.sort(this.compare(tops, nodes)), ...tiny];
   }
 
-  /** The places of the entries from `from` on, in order of display. */
+  /** Returns the indices of the entries from `from` on, in the order of display. */
   private sorted(tops: ArrayLike<number>, nodes: ArrayLike<number>, from = 0): number[] {
     return Array.from({ length: nodes.length - from }, (_, i) => from + i).sort(this.compare(tops, nodes));
   }

@@ -1,4 +1,4 @@
-// The model of all views: the settings, and the filtered data.
+// The model of all views: the settings and the filtered data.
 
 import { type ReportData, rawName } from "../data/reports";
 import { arrange } from "./document";
@@ -14,7 +14,7 @@ export interface Settings {
   hideTiny: boolean;
 }
 
-/** The process of a node, and the names that lead to it. */
+/** Returns the process of a node and the names on the path to the node. */
 function namesOf(data: ReportData, node: number): string[] {
   const names: string[] = [];
   let root = node;
@@ -25,7 +25,7 @@ function namesOf(data: ReportData, node: number): string[] {
   return [data.processes.find(({ trees, lines }) => trees.includes(root) || lines.includes(root))?.name ?? "", ...names];
 }
 
-/** The node of these names; -1 if there is none. */
+/** Returns the node at the end of these names; -1 if it does not exist. */
 function find(to: ReportData, [process, first, ...rest]: string[]): number {
   const same = to.processes.find(({ name }) => name === process);
   const isFirst = (root: number) => rawName(to, root) === first;
@@ -40,11 +40,11 @@ function find(to: ReportData, [process, first, ...rest]: string[]): number {
 
 export class Model {
   settings: Settings = { filter: "", regex: false, verbose: false, hideTiny: true };
-  /** The error in the filter, or empty. */
+  /** The error in the filter; empty if there is none. */
   filterError = "";
   forest: Forest;
   layout: Layout;
-  /** The entry that keys act on, unless it is plain text. */
+  /** The entry that keys act on; `null` if this is plain text. */
   focus: { isTiny: boolean; node: number } | null = null;
   private lines: Rows | null = null;
   private readonly opened: OpenEntries = { nodes: new Map(), tiny: new Map(), all: null };
@@ -54,7 +54,7 @@ export class Model {
     this.layout = this.makeLayout();
   }
 
-  /** Applies new settings; returns whether anything changed. */
+  /** Applies new settings. Returns whether anything changed. */
   apply(settings: Settings): boolean {
     const old = this.settings;
     const keys = Object.keys(old) as (keyof Settings)[];
@@ -70,7 +70,7 @@ export class Model {
     return true;
   }
 
-  /** Shows other data with the same settings; `before` is the layout of data with the same nodes. */
+  /** Shows other data with the same settings. `before` is the layout of data with the same nodes. */
   replace(data: ReportData, before?: Layout) {
     this.data = data;
     this.forest = new Forest(data, makeFilter(this.settings.filter, this.settings.regex).filter);
@@ -78,7 +78,7 @@ export class Model {
     this.lines = null;
   }
 
-  /** Shows a later measurement. Open entries stay open, by their paths, and the focus stays on its entry. */
+  /** Shows a later measurement. Open entries stay open by their paths, and the focus stays on its entry. */
   renew(data: ReportData) {
     const { nodes, tiny } = this.opened;
     const before = this.data;
@@ -98,12 +98,12 @@ export class Model {
     this.replace(data);
   }
 
-  /** Whether all is open, or closed, except the rows that the reader has toggled since; `null` for the default. */
+  /** Whether all entries are open, or all closed, except the entries that the reader has toggled since; `null` for the default. */
   get all(): boolean | null {
     return this.opened.all;
   }
 
-  /** The entries that the reader opened and closed, by process and path. */
+  /** The entries that the reader opened or closed, by process and path. */
   get toggled(): [boolean, ...string[]][] {
     return [...this.opened.nodes].map(([node, open]) => [open, ...namesOf(this.data, node)]);
   }
@@ -121,7 +121,7 @@ export class Model {
     return (this.lines ??= arrange(this.layout, this.opened, this.settings.verbose));
   }
 
-  /** The row of the entry with the focus; `otherwise` if it is not shown. */
+  /** Returns the row of the entry with the focus; `otherwise` if the entry is not shown. */
   focused(otherwise: number): number {
     const { focus, rows } = this;
     if (!focus) return otherwise;

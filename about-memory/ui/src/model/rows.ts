@@ -1,6 +1,6 @@
-// The lines of the page without those in closed sub-trees: a flat list of five numbers per line.
+// The lines of the page, without the lines in closed sub-trees: a flat list of five numbers per line.
 //
-// The text of a line is made on demand, since only some forty lines are in sight.
+// The text of a line is made on demand, because only some forty lines are visible.
 
 import { type Amount, formatAmount, formatShare, type Units } from "../text/amount";
 import { isLeaf, type ReportProcess, units } from "../data/reports";
@@ -8,7 +8,7 @@ import { showName } from "../text/escape";
 import { type Layout, tinyName } from "./layout";
 
 export const enum RowKind {
-  /** Plain text from the table of texts. */
+  /** Plain text from the list of texts. */
   Text,
   /** A node of a tree. */
   Node,
@@ -18,12 +18,12 @@ export const enum RowKind {
   Line,
 }
 
-/** The entries that the reader opened and closed. They stay so when the filter changes. */
+/** The entries that the reader opened or closed. They keep their state when the filter changes. */
 export interface OpenEntries {
   nodes: Map<number, boolean>;
-  /** `(N tiny)`, by its parent. */
+  /** The state of `(N tiny)`, by its parent. */
   tiny: Map<number, boolean>;
-  /** The state of all others; `null` for the default. */
+  /** The state of all other entries; `null` for the default. */
   all: boolean | null;
 }
 
@@ -48,17 +48,17 @@ export class Rows {
   length = 0;
   private kinds = new Uint8Array(1024);
   private bits = new Uint8Array(1024);
-  /** The node; for text, the number of the text. */
+  /** The node of each row; for text, the index of the text. */
   private ids = new Int32Array(1024);
-  /** The first node of a chain; for a line, the width of the widest value. */
+  /** The first node of the chain; for a line, the width of the widest value. */
   private tops = new Int32Array(1024);
   /** The row of the parent, or -1. */
   private parents = new Int32Array(1024);
-  /** The widths of values that have been asked for, by row: a value stands above many branches. */
+  /** The widths of values that are known, by row. Many branches need the width of one value. */
   private readonly widths = new Map<number, number>();
   private readonly texts: string[] = [];
   private readonly styles: string[] = [];
-  /** The first row of each process; -1 if none of its reports passes the filter. */
+  /** The first row of each process; -1 if the process has no report that passes the filter. */
   readonly starts: number[] = [];
 
   constructor(
@@ -124,7 +124,7 @@ export class Rows {
     }
   }
 
-  /** Whether a click opens or closes the row. */
+  /** Whether a click opens or closes this row. */
   toggles(row: number): boolean {
     return (this.bits[row] & TOGGLES) !== 0;
   }
@@ -145,7 +145,7 @@ export class Rows {
     return this.parents[row];
   }
 
-  /** The depth in a tree: 0 for a root, and for rows outside of trees. */
+  /** Returns the depth in a tree: 0 for a root, and for rows outside of trees. */
   depth(row: number): number {
     let depth = 0;
     while (this.parents[row] >= 0) {
@@ -155,7 +155,7 @@ export class Rows {
     return depth;
   }
 
-  /** The path of a row in a tree; empty for others. */
+  /** Returns the path of a row in a tree; empty for other rows. */
   path(row: number): string {
     const names: string[] = [];
     for (let at = row; at >= 0; at = this.parents[at]) {
@@ -175,7 +175,7 @@ export class Rows {
     return units(this.layout.forest.data, this.ids[row]);
   }
 
-  /** All parts of a line except its branch. */
+  /** Returns all parts of a line except its branch. */
   parts(row: number): LineParts {
     const parts: LineParts = {
       style: "",
@@ -203,7 +203,7 @@ export class Rows {
       parts.percent = ` (${formatShare(amount, total)})`;
       parts.invalid = kind === RowKind.Tiny ? forest.isOutOfRange(amount, total) : forest.isInvalid(node, this.root(row));
       const bits = this.bits[row];
-      // An invalid entry looks open even if it is not, unless the reader closed it.
+      // An invalid entry looks open even if it is closed, unless the reader closed it.
       const looksOpen = bits & OPEN || (parts.invalid && this.opened.nodes.get(node) !== false);
       parts.separator = !(bits & TOGGLES) ? " ── " : looksOpen ? " -- " : " ++ ";
       if (kind === RowKind.Node) top = this.tops[row];
@@ -222,14 +222,14 @@ export class Rows {
     return parts;
   }
 
-  /** The branch before a line of a tree. `known` caches the text before the children of rows. */
+  /** Returns the branch before a line of a tree. `known` caches the text before the children of rows. */
   branch(row: number, value: string, known?: Map<number, string>): string {
     if (this.parents[row] < 0) return "";
     const longer = Math.max(0, this.widthAbove(row) - value.length);
     return this.before(this.parents[row], known) + (this.bits[row] & LAST ? "└──" : "├──") + "─".repeat(longer);
   }
 
-  /** The text before the children of a row. */
+  /** Returns the text before the children of a row. */
   before(row: number, known?: Map<number, string>): string {
     const pieces: string[] = [];
     for (let at = row; this.parents[at] >= 0; at = this.parents[at]) {
@@ -244,7 +244,7 @@ export class Rows {
     return pieces.reverse().join("");
   }
 
-  /** All lines, as copied from Firefox's page. */
+  /** Returns all lines, as copied from Firefox's page. */
   text(): string {
     const lines: string[] = [];
     // The text before the children of the open rows above the current one.
@@ -266,7 +266,7 @@ export class Rows {
     return `${lines.join("\n")}\n`;
   }
 
-  /** The root of the tree of a row. */
+  /** Returns the root of the tree of a row. */
   root(row: number): number {
     while (this.parents[row] >= 0) row = this.parents[row];
     return this.ids[row];
@@ -318,7 +318,7 @@ export function lineText(parts: LineParts): string {
   return parts.branch + parts.value + parts.percent + parts.separator + parts.name + parts.notes;
 }
 
-/** The paths of all invalid entries of a tree, open or not, in the order of the text. */
+/** Returns the paths of all invalid entries of a tree, open or closed, in the order of the text. */
 export function invalidPaths(layout: Layout, root: number): string[] {
   const paths: string[] = [];
   const { forest } = layout;
@@ -351,7 +351,7 @@ export function invalidPaths(layout: Layout, root: number): string[] {
   return paths;
 }
 
-/** Whether some report of a process passes the filter. */
+/** Whether a report of this process passes the filter. */
 export function isShown(layout: Layout, process: ReportProcess): boolean {
   const isLeft = (node: number) => layout.forest.isLeft(node);
   return process.trees.some(isLeft) || process.lines.some(isLeft);

@@ -1,8 +1,8 @@
-// Requests to the server. The token is in the session's storage and never in an address.
+// Requests to the server. The token is in the session's storage, never in an address.
 
 const KEY = "about-memory-token";
 
-/** Takes the token out of the address, so that neither history nor a copied link has it. */
+/** Removes the token from the address, so that neither the history nor a copied link contains it. */
 export function takeToken(): string {
   const given = /^#token=([0-9a-f]{64})$/.exec(location.hash);
   if (given) {
@@ -15,12 +15,12 @@ export function takeToken(): string {
 export interface Snapshot {
   id: number;
   title: string;
-  /** The process of the snapshot. */
+  /** The process that the snapshot was taken of. */
   pid: number | null;
   state: string;
   imported: boolean;
   error: string | null;
-  /** In microseconds since 1970. */
+  /** The time of the snapshot, in microseconds since 1970. */
   time: number | null;
   nodes: number;
   edges: number;
@@ -34,13 +34,13 @@ export interface ListedReport {
   pids: number[];
   /** Whether a page shows the changes since this report. */
   mark: boolean;
-  /** Whether the server was started with it. It then stays as it is. */
+  /** Whether the server was started with this report. The report then never changes. */
   given: boolean;
-  /** Whether it was measured without private names. */
+  /** Whether the report was measured without private names. */
   anonymized: boolean;
 }
 
-/** A way to group or to name nodes, as Firefox's settings have them. */
+/** A way to group or to label nodes, in the format of Firefox's settings. */
 export interface Display {
   displayName: string;
   tooltip: string;
@@ -50,24 +50,24 @@ export interface Display {
 
 export interface ServerState {
   seq: number;
-  /** The user's own ways, by name. */
+  /** The user's own displays, by name. */
   displays: { census: Record<string, Display>; label: Record<string, Display>; "tree-map": Record<string, Display> };
-  /** Bytes of results that the server keeps. */
+  /** The bytes of results that the server keeps. */
   cache: number;
   version: string;
   system: string;
   readOnly: boolean;
-  /** Whether all measurements are without private names. */
+  /** Whether all measurements omit private names. */
   anonymize: boolean;
-  /** The number of the server's process. */
+  /** The server's process id. */
   server: number;
   snapshots: Snapshot[];
   reports: ListedReport[];
-  /** `files`: whether the server writes them for other tools; `blocks`: whether it compares them and suggests reporters. */
+  /** `files`: whether the server writes the stacks for other tools. `blocks`: whether it compares them and suggests reporters. */
   stacks: { id: number; title: string; files: boolean; blocks: boolean }[];
   /** The snapshots that have tables of types. */
   types: number[];
-  /** Whether the server finds the types of processes. */
+  /** Whether the server can read the types of processes. */
   typesOfProcesses: boolean;
 }
 
@@ -116,21 +116,21 @@ export class Api {
     await this.fetch(path, { method: "DELETE" });
   }
 
-  /** Sends a file; returns the number of the snapshot, report or stacks that the server made of it. */
+  /** Sends a file. Returns the number of the snapshot, the report or the stacks that the server made from the file. */
   async upload(kind: "snapshots" | "reports" | "stacks", file: File): Promise<{ snapshot?: number; report?: number; stacks?: number }> {
     const headers = { "Content-Type": "application/octet-stream" };
     const title = encodeURIComponent(file.name.replace(/\.fxsnapshot$/, ""));
     return (await this.fetch(`${kind}?title=${title}`, { method: "PUT", headers, body: file })).json() as Promise<object>;
   }
 
-  /** Fetches a file and hands it to the user; the token is in a header, so no address has it. */
+  /** Fetches a file and saves it for the user. The token is in a header, so no address contains it. */
   async download(path: string, body?: unknown): Promise<void> {
     const response = body === undefined ? await this.fetch(path) : await this.json(path, body);
     const name = /filename="([^"]+)"/.exec(response.headers.get("Content-Disposition") ?? "")?.[1] ?? "download";
     this.save(name, await response.blob());
   }
 
-  /** Hands a file to the user. */
+  /** Lets the browser save a file. */
   save(name: string, content: Blob) {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(content);

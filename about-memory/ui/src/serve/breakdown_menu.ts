@@ -1,5 +1,5 @@
-// The choice of how to group or to label nodes: one of the page's breakdowns, one of the user's, or one that the reader
-// writes.
+// The choice of how to group or to label nodes: a breakdown of the page, a breakdown of the user, or a breakdown that
+// the reader writes.
 
 import { create, setName, setTip } from "../widgets/elements";
 import type { Display } from "./api";
@@ -13,19 +13,19 @@ export const GROUPS: MenuOption[] = [
   ["coarseType", "Coarse Type"],
   ["filename", "File Name"],
 ];
-/** The type of a node, as the server names nodes by itself. */
+/** The type of a node: the server's default label of nodes. */
 const LABEL =
   '{"by":"coarseType","objects":{"by":"objectClass","then":{"by":"count","count":true,"bytes":true},"other":{"by":"count","count":true,"bytes":true}},"strings":{"by":"internalType","then":{"by":"count","count":true,"bytes":true}},"scripts":{"by":"internalType","then":{"by":"filename","then":{"by":"count","count":true,"bytes":true},"noFilename":{"by":"count","count":true,"bytes":true}}},"other":{"by":"internalType","then":{"by":"count","count":true,"bytes":true}},"domNode":{"by":"descriptiveType","then":{"by":"count","count":true,"bytes":true}}}';
 export const LABELS: MenuOption[] = [
   ["", "Type"],
   [`{"by":"allocationStack","then":${LABEL},"noStack":${LABEL}}`, "Call Stack"],
 ];
-/** The choice of a breakdown that the reader writes. */
+/** The menu entry for a breakdown that the reader writes. */
 const OWN = "own";
 
 /**
- * The menu and the field for a breakdown. `chosen` is the breakdown of the view, and whether its tree is inverted: two of the
- * user's displays may have one breakdown and differ in that only.
+ * Returns the menu and the field for a breakdown. `chosen` is the breakdown of the view, and whether its tree is
+ * inverted: two of the user's displays may differ only in that.
  */
 export function breakdownMenu(
   title: string,

@@ -1,13 +1,14 @@
-// Amounts over reports as lines, with the axes, and marks where a mark was made or something else was taken.
+// Amounts over reports as lines with axes. Marks across the lines show the reader's marks, and stacks and snapshots
+// taken meanwhile.
 
 import { draw, setName } from "../widgets/elements";
 import { bytes, count } from "../text/format";
 import { link } from "./route";
 
 const HEIGHT = 240;
-/** Room around the lines: for marks, for the amounts at the ends, for times, for the amounts of the axis. */
+/** The margins around the lines: for marks, for the amounts at the ends, for times, and for the amounts of the axis. */
 const [TOP, RIGHT, BOTTOM, LEFT] = [22, 88, 24, 76];
-/** The least distance of texts beside each other, and of those below each other. */
+/** The minimum distance between texts side by side, and between texts below each other. */
 const [WIDE, HIGH] = [110, 14];
 
 export interface SeriesReport {
@@ -18,7 +19,7 @@ export interface SeriesReport {
   mark: boolean;
 }
 
-/** Stacks or a heap snapshot that were taken of a process. */
+/** Stacks or a heap snapshot that was taken of a process. */
 export interface SeriesCapture {
   kind: "stacks" | "snapshot";
   id: number;
@@ -46,7 +47,7 @@ export function chart(lines: SeriesLine[], reports: SeriesReport[], taken: Serie
   setName(svg, `Lines of ${lines.map(({ path }) => path).join(", ")}; the table has the amounts.`);
   const { units } = lines[0];
   const [right, bottom] = [width - RIGHT, HEIGHT - BOTTOM];
-  // With all times the axis is one of time; else reports stand side by side.
+  // If all times are known, the axis shows time. Otherwise the reports have equal distances.
   const times = reports.map(({ time }) => time);
   const isTimed = times.length > 1 && times.every((time) => time !== null) && times[times.length - 1]! > times[0]!;
   const [first, last] = isTimed ? [times[0]!, times[times.length - 1]!] : [0, Math.max(1, reports.length - 1)];
@@ -59,7 +60,7 @@ export function chart(lines: SeriesLine[], reports: SeriesReport[], taken: Serie
     element(svg, "line", { class: "grid", x1: LEFT, x2: right, y1: at, y2: at });
     element(svg, "text", { x: LEFT - 8, y: at + 4, "text-anchor": "end" }, amountText(Math.round(part * most), units));
   }
-  // Both ends have a text, and between them as many as there is room for.
+  // Both ends have a text. Between them are as many texts as there is room for.
   const end = reports.length - 1;
   let before = -Infinity;
   reports.forEach(({ id, time, title }, report) => {
@@ -84,7 +85,7 @@ export function chart(lines: SeriesLine[], reports: SeriesReport[], taken: Serie
     const end = points[points.length - 1];
     if (end?.report === reports.length - 1) ends.push({ at: end.y, text: amountText(end.amount, units) });
   });
-  // The amounts at the ends do not cover each other.
+  // The amounts at the ends must not overlap.
   ends.sort((a, b) => a.at - b.at);
   let lowest = -Infinity;
   for (const { at, text } of ends) {
@@ -98,7 +99,7 @@ export function chart(lines: SeriesLine[], reports: SeriesReport[], taken: Serie
 
 const shortText = (text: string) => (text.length > 16 ? `${text.slice(0, 15)}…` : text);
 
-/** Lines across the chart, with links to the marks, stacks and snapshots that were made at these times. */
+/** Draws lines across the chart, with links to the marks, stacks and snapshots that were made at these times. */
 function drawMarks(
   svg: SVGElement,
   reports: SeriesReport[],
@@ -109,7 +110,7 @@ function drawMarks(
   right: number,
 ) {
   const all = reports.flatMap(({ id, title, mark }, report) => (mark ? [{ at: x(report), text: `mark ${id}`, title, to: link(["report", id]) }] : []));
-  // Without times, the place of stacks and snapshots among the reports is unknown.
+  // Without times, the position of stacks and snapshots among the reports is unknown.
   for (const { kind, id, title, time } of across ? taken : []) {
     const to = kind === "stacks" ? link(["stacks", id]) : link(["memory", id, "census"]);
     all.push({ at: across!(time), text: `${kind} ${id}`, title: `${title} at ${clock.format(time)}`, to });
@@ -119,10 +120,10 @@ function drawMarks(
     if (at < LEFT - 1 || at > right + 1) continue;
     const place = element(svg, "a", { href: to, "aria-label": `${text}: ${title}` });
     element(place, "title", {}, title);
-    // A line is too thin for a pointer.
+    // A line is too thin to hit with a pointer, so a wider rectangle is added.
     element(place, "rect", { x: at - 4, y: TOP - 6, width: 9, height: bottom - TOP + 6 });
     element(place, "line", { class: "mark", x1: at, x2: at, y1: TOP - 6, y2: bottom });
-    // A text that has no room is in the tooltip.
+    // A text without room is only in the tooltip.
     if (at - before < 8 * text.length) continue;
     before = at;
     element(place, "text", { x: at, y: TOP - 9, "text-anchor": at < LEFT + 30 ? "start" : at > right - 30 ? "end" : "middle" }, text);

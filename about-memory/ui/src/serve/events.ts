@@ -1,18 +1,19 @@
 // The server's events, for all pages of one browser.
 //
-// A browser has at most six connections to a server, and each stream of events takes one. So one page reads them and passes
-// them to the others; when it goes, the next one reads.
+// A browser has at most six connections to a server, and each stream of events takes one. So one page reads the events
+// and passes them to the other pages. When that page is closed, the next page reads.
 
 import type { Api } from "./api";
 
 type TakeEvent = (name: string, data: unknown, id: number) => void;
 
 /**
- * Takes the events of a server until it ends. `since` is the number of the latest event that the page knows; `behind` brings
- * the page up to date, since another page may have taken events before this one began to listen.
+ * Receives the events of a server until the server ends. `since` returns the number of the latest event that the page
+ * knows. `behind` updates the page, because another page may have received events before this page started to listen.
  */
 export async function follow(api: Api, server: number, since: () => number, take: TakeEvent, behind: () => Promise<void>): Promise<void> {
-  // Browsers have these for encrypted pages and for those of this machine. On any other, each page reads for itself.
+  // Browsers offer locks only for encrypted pages and for pages of this machine. On other pages, each page reads events
+  // itself.
   if (!("locks" in navigator)) return api.events(since(), take);
   const name = `about-memory events of ${server}`;
   const channel = new BroadcastChannel(name);

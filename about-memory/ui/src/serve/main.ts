@@ -1,4 +1,4 @@
-// The page that `about-memory serve` serves: a function of the server's state and of the address.
+// The page that `about-memory serve` serves. It is a function of the server's state and of the address.
 
 import { byId, create, setText, setTip, setTitle, words } from "../widgets/elements";
 import { Api, type Job, type ServerState, takeToken } from "./api";
@@ -33,18 +33,18 @@ let state: ServerState = {
   typesOfProcesses: false,
 };
 let page: Page | null = null;
-/** The address and the state of its snapshots, as the page shows them. */
+/** The address and the state of its snapshots, in the form that the page shows now. */
 let shown = "";
 
 function showStatus(text: string, isError: boolean) {
   const status = byId("status");
   setText(status, text);
-  // The line has room for the beginning of a long text.
+  // The line has room only for the start of a long text.
   setTip(status, text);
   status.className = isError ? "error" : "";
 }
 
-/** The snapshots of the address. */
+/** Returns the snapshots of the address. */
 function ownSnapshots() {
   const [kind, ...ids] = readRoute().parts;
   const needed =
@@ -52,7 +52,7 @@ function ownSnapshots() {
   return needed.map((id) => state.snapshots.find((snapshot) => String(snapshot.id) === id));
 }
 
-/** Whether the page knows the reports and stacks of the address. */
+/** Whether the page knows the reports and stacks in the address. */
 function isKnown() {
   const { parts, query } = readRoute();
   const list = parts[0] === "report" ? state.reports : parts[0] === "stacks" ? state.stacks : null;
@@ -60,13 +60,13 @@ function isKnown() {
   return !list || needed.every((needed) => list.some(({ id }) => String(id) === needed));
 }
 
-/** Everything that the choice of the page depends on. */
+/** Returns everything that the choice of the page depends on. */
 function key() {
   const own = ownSnapshots().map((snapshot) => snapshot?.state ?? "none");
   return JSON.stringify([location.hash, own, isKnown(), state.readOnly]);
 }
 
-/** The title of an address, as about:memory has it. */
+/** Returns the title of an address, in the form of about:memory. */
 function pageTitle({ parts: [kind, ...ids], query }: Route): string {
   const snapshot = (id: string) => state.snapshots.find((one) => String(one.id) === id)?.title ?? `snapshot ${id}`;
   const report = (id: string) => state.reports.find((one) => String(one.id) === id)?.title ?? `report ${id}`;
@@ -83,7 +83,7 @@ function pageTitle({ parts: [kind, ...ids], query }: Route): string {
   return title === undefined ? "about:memory" : `about:memory (${title})`;
 }
 
-/** Shows the address, if it or its snapshots have changed. */
+/** Shows the address if the address or its snapshots have changed. */
 function show() {
   const route = readRoute();
   const [kind] = route.parts;
@@ -131,7 +131,7 @@ function showJobs(jobs: Job[]) {
 /** The number of the request whose answer is shown. */
 let answered = 0;
 
-/** Takes the server's state. Of two requests at once, the answer to the later one counts. */
+/** Reads the server's state. If two requests run at once, the answer to the later one is shown. */
 async function refresh() {
   const request = countRequest();
   const next = await api.get<ServerState>("state");
@@ -147,7 +147,7 @@ async function refresh() {
 /** The subjects of events that change the lists of the page. */
 const CHANGES = ["snapshot", "list"];
 
-/** Follows the server's events for ever. */
+/** Follows the server's events forever. */
 async function live() {
   for (;;) {
     try {
@@ -175,22 +175,22 @@ async function live() {
 
 const NO_TOKEN = "This page needs the whole address that `about-memory serve` printed, with #token= at its end.";
 
-/** Ctrl with an arrow goes to the snapshot before or after this one, if there is one. */
+/** Ctrl with an arrow key shows the previous or next snapshot, if there is one. */
 addEventListener("keydown", (event) => {
   const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
   if (!step || !(event.ctrlKey || event.metaKey)) return;
   const route = readRoute();
-  // The number in the address of a report is not that of a snapshot.
+  // The number in the address of a report is not a snapshot's number.
   if (!["memory", "diff", "generations"].includes(route.parts[0])) return;
   const read = state.snapshots.filter((snapshot) => snapshot.state === "read");
   if (read.length === 0) return;
   event.preventDefault();
   const at = read.findIndex((snapshot) => String(snapshot.id) === route.parts[1]);
   const next = read[Math.max(0, Math.min(read.length - 1, at + step))];
-  // At the last snapshot, the filter and the open rows stay.
+  // At the last snapshot, the filter and the open rows do not change.
   if (route.parts[0] === "memory" && next === read[at]) return;
   const view = route.parts[0] === "memory" ? (route.parts[2] ?? "census") : "census";
-  // The same groups of another snapshot; its nodes are others.
+  // The same groups exist in another snapshot, but its nodes are different.
   const isOfGroups = ["census", "treemap", "classes"].includes(view);
   location.hash = link(["memory", next.id, view === "individuals" ? "census" : view], isOfGroups && route.parts[0] === "memory" ? Object.fromEntries(route.query) : {});
 });
@@ -198,7 +198,7 @@ addEventListener("address-replaced", () => (shown = key()));
 addEventListener("hashchange", () => {
   if (takeToken() !== token) location.reload();
   side.draw(state);
-  // A measurement has added a report, or a dump stacks. The page waits for their titles.
+  // A measurement has added a report, or a dump has added stacks. The page waits for their titles.
   if (isKnown()) show();
   else {
     page?.close();

@@ -1,7 +1,8 @@
 // A census as boxes whose area is their bytes.
 //
-// Pointer and keyboard do the same: the wheel, + and - zoom; a drag, or Shift with an arrow, moves the map; arrows go from box
-// to box, and Enter or a click opens the group. A text beside the map has the number of boxes that are too small to be drawn.
+// Pointer and keyboard can do the same. The wheel, + and - zoom. A drag, or Shift with an arrow key, moves the map.
+// Arrow keys move between boxes. Enter or a click opens the group. A text beside the map shows the number of boxes that
+// are too small to draw.
 
 import { hierarchy, type HierarchyRectangularNode, treemap } from "d3-hierarchy";
 import { create, setName, setText, setTip } from "../widgets/elements";
@@ -14,7 +15,7 @@ interface CensusBox {
   name: string;
   bytes: number;
   count: number;
-  /** Groups inside that the server has left out, and their bytes. */
+  /** The number of groups inside that the server has omitted, and their bytes. */
   leftOut: number;
   leftOutBytes: number;
   inside: CensusBox[];
@@ -22,14 +23,14 @@ interface CensusBox {
 
 type PlacedBox = HierarchyRectangularNode<CensusBox>;
 
-/** Smaller boxes have no element. */
+/** Boxes with fewer pixels are not drawn. */
 const LEAST = 6;
-/** Height of the text of a box, above the boxes inside. */
+/** The height of a box's text, above the boxes inside. */
 const LABEL = 16;
 const GREATEST = 64;
-/** The factor of + and -, and the part of the view that Shift with an arrow moves. */
+/** The zoom factor of + and -, and the part of the view by which Shift with an arrow key moves. */
 const [STEP, PAN] = [1.5, 0.2];
-/** A pointer that moves less than this many pixels clicks. */
+/** A pointer that moves by fewer pixels than this makes a click. */
 const STILL = 4;
 const DIRECTIONS: Record<string, Direction> = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down" };
 
@@ -39,14 +40,14 @@ export class MapView {
   private readonly about = create("span", "about");
   private root: CensusBox | null = null;
   private scale = 1;
-  /** The place of the upper left corner in the whole map. */
+  /** The position of the upper left corner in the whole map. */
   private x = 0;
   private y = 0;
   private laid: PlacedBox | null = null;
-  /** The boxes in sight. */
+  /** The visible boxes. */
   private readonly drawn = new Map<CensusBox, HTMLButtonElement>();
   private placed = new Map<CensusBox, PlacedBox>();
-  /** The box that Tab leads to. */
+  /** The box that Tab moves to. */
   private active: CensusBox | null = null;
   /** Whether the pointer has moved the map since it was pressed. */
   private hasMoved = false;
@@ -100,7 +101,7 @@ export class MapView {
     }
   }
 
-  /** Places all boxes for the size of the view and its scale. */
+  /** Places all boxes for the size and the scale of the view. */
   private arrange() {
     const { clientWidth: width, clientHeight: height } = this.boxes;
     if (!this.root || !width || !height) return;
@@ -111,7 +112,7 @@ export class MapView {
     this.draw();
   }
 
-  /** Moves the map so that the view stays within it, and draws the boxes in sight. */
+  /** Moves the map so that the view stays inside it, and draws the visible boxes. */
   private draw() {
     const { laid, boxes } = this;
     if (!laid) return;
@@ -129,7 +130,7 @@ export class MapView {
         if (child.x1 - child.x0 < LEAST || child.y1 - child.y0 < LEAST) {
           hidden.groups += 1;
           hidden.bytes += child.data.bytes;
-          // The groups that the server left out are part of it.
+          // The omitted groups inside are counted already.
           child.each(({ data }) => (hidden.bytes -= data.leftOutBytes));
           continue;
         }
@@ -141,8 +142,8 @@ export class MapView {
     visit(laid);
     this.placed = inSight;
     if (!this.active || !inSight.has(this.active)) this.active = inSight.keys().next().value ?? null;
-    // Elements stay, so that the focus stays; that of a box which leaves the view goes to the active one. What is inside
-    // of a box comes after it.
+    // Elements are kept, so that the focus stays. If the focused box leaves the view, the active box gets the focus.
+    // Boxes inside a box come after it.
     const hadFocus = boxes.contains(document.activeElement);
     for (const [box, element] of this.drawn) {
       if (inSight.has(box)) continue;
@@ -175,12 +176,12 @@ export class MapView {
     const [width, height] = [node.x1 - node.x0, node.y1 - node.y0];
     element.style.cssText = `left:${node.x0 - this.x}px;top:${node.y0 - this.y}px;width:${width}px;height:${height}px`;
     element.tabIndex = node.data === this.active ? 0 : -1;
-    // A box that begins outside of the view has its text where it is seen.
+    // The text of a box that starts outside of the view is placed in the visible part.
     element.style.padding = `${Math.max(1, this.y - node.y0 + 1)}px 4px 1px ${Math.max(4, this.x - node.x0 + 4)}px`;
     setText(element, width > 30 && height > 13 ? text : "");
   }
 
-  /** Zooms around a point of the view; by default its middle. The point of the map stays there. */
+  /** Zooms around a point of the view, by default its middle. That point of the map does not move. */
   private zoom(factor: number, at?: { x: number; y: number }) {
     const { clientWidth: width, clientHeight: height } = this.boxes;
     const scale = Math.max(1, Math.min(GREATEST, this.scale * factor));
@@ -190,14 +191,14 @@ export class MapView {
     const part = { x: (this.x + point.x - under.x0) / (under.x1 - under.x0), y: (this.y + point.y - under.y0) / (under.y1 - under.y0) };
     this.scale = scale;
     this.arrange();
-    // Texts keep their height, so boxes move a little within each other.
+    // Texts keep their height, so boxes move slightly within each other.
     const same = this.laid.find(({ data }) => data === under.data) ?? this.laid;
     this.x = same.x0 + part.x * (same.x1 - same.x0) - point.x;
     this.y = same.y0 + part.y * (same.y1 - same.y0) - point.y;
     this.draw();
   }
 
-  /** The innermost box at a place of the map. */
+  /** Returns the innermost box at a position of the map. */
   private boxAt(node: PlacedBox, x: number, y: number): PlacedBox {
     const inside = node.children?.find((child) => x >= child.x0 && x < child.x1 && y >= child.y0 && y < child.y1);
     return inside ? this.boxAt(inside, x, y) : node;
@@ -211,7 +212,7 @@ export class MapView {
   private turned(event: WheelEvent) {
     event.preventDefault();
     const { left, top } = this.boxes.getBoundingClientRect();
-    // As in Firefox, a percent for each pixel; a wheel that reports lines has about 16 pixels in one.
+    // As in Firefox, each pixel zooms by one percent. For a wheel that reports lines, a line counts as about 16 pixels.
     const pixels = event.deltaMode === WheelEvent.DOM_DELTA_PIXEL ? event.deltaY : 16 * event.deltaY;
     this.zoom(Math.max(0.5, Math.min(2, 1 - 0.01 * pixels)), { x: event.clientX - left, y: event.clientY - top });
   }
@@ -237,7 +238,7 @@ export class MapView {
 
   private clicked(event: MouseEvent) {
     const box = this.boxOf(event.target);
-    // The end of a drag chooses nothing. A click by Enter comes without a pointer.
+    // The end of a drag opens nothing. A click by Enter has no pointer.
     const isDragged = this.hasMoved && event.detail > 0;
     this.hasMoved = false;
     if (box && !isDragged) this.onChoose(box.name);
@@ -273,14 +274,14 @@ export class MapView {
     this.draw();
   }
 
-  /** Goes to the next box inside the same box; if there is none, to a box beside that one; down goes into a box. */
+  /** Moves to the next box inside the same box; otherwise to a box beside that box. The key down goes into a box. */
   private step(at: PlacedBox, direction: Direction) {
     const all = [...this.placed.values()];
     const inner = direction === "down" ? all.find((one) => one.parent === at) : undefined;
     let next = inner;
     for (let from: PlacedBox = at; !next && from.parent; from = from.parent) {
       next = nearest(from, all.filter((one) => one.parent === from.parent), direction);
-      // Upwards, the box around comes before those beside it.
+      // Upwards, the surrounding box has priority over the boxes beside it.
       if (!next && direction === "up" && from.parent.depth > 0) next = from.parent;
     }
     if (!next) return;
@@ -288,7 +289,7 @@ export class MapView {
     this.drawn.get(next.data)?.focus({ preventScroll: true });
   }
 
-  /** Moves the map by the least distance that brings the beginning of a box into sight. */
+  /** Moves the map by the smallest distance that makes the start of a box visible. */
   private reveal({ x0, x1, y0, y1 }: PlacedBox) {
     const { clientWidth: width, clientHeight: height } = this.boxes;
     this.x = Math.max(Math.min(this.x, x0), Math.min(x0, x1 - width));

@@ -1,5 +1,5 @@
-// The views of a snapshot, of two and of more: aggregate, tree map, dominators, classes, individuals, suspects, search,
-// difference, generations.
+// The views of one snapshot, of two, or of more: aggregate, tree map, dominators, classes, individuals, suspects,
+// search, difference, generations.
 
 import { brief, create } from "../widgets/elements";
 import type { Api, ServerState } from "./api";
@@ -24,9 +24,9 @@ const VIEWS: [string, string][] = [
 ];
 /** The view of a snapshot with typed blocks. */
 const TYPES: [string, string] = ["types", "Types"];
-/** The levels of dominators below the root that are open at first: as in Firefox, three with the root. */
+/** The levels of dominators below the root that are open at first. As in Firefox, there are three levels including the root. */
 const DEPTH = 2;
-/** The values of an address that belong to other rows. */
+/** The values of an address that belong to rows of another view. */
 const NO_ROWS = { open: "", all: "", closed: "", at: "" };
 
 /** Shows a route below `#/memory`, `#/diff` or `#/generations`. */
@@ -48,7 +48,7 @@ class MemoryPage {
   private readonly label: string;
   private readonly openRows: OpenRows;
   private readonly bar = create("div", "bar");
-  /** The boxes of the snapshots that may stand side by side. */
+  /** The check boxes of the snapshots that can be shown side by side. */
   private readonly sides = create("span", "sides");
 
   constructor(
@@ -65,15 +65,15 @@ class MemoryPage {
     this.view = this.isDiff ? "diff" : this.generations.length ? "generations" : (parts[2] ?? "census");
     this.hasGroups = ["census", "treemap", "diff", "generations"].includes(this.view);
     this.by = query.get("by") ?? "type";
-    // By type the leaves come first, as in Firefox.
+    // A tree by type shows leaves first, as in Firefox.
     this.invert = (query.get("invert") ?? (this.by === "type" ? "1" : "0")) === "1";
     this.filter = query.get("filter") ?? "";
     this.label = query.get("label") ?? "";
-    // Rows that a filter keeps are open, and so are the first levels of dominators.
+    // The rows that a filter keeps are open, and so are the first levels of dominators.
     this.openRows = new OpenRows(query, this.filter !== "" || this.depth > 0);
   }
 
-  /** The levels that are open at first. */
+  /** The number of levels that are open at first. */
   private get depth() {
     return this.view === "dominators" ? DEPTH : 0;
   }
@@ -82,7 +82,7 @@ class MemoryPage {
     location.replace(changed(readRoute(), { ...this.openRows.address, ...changes }));
   }
 
-  /** The values of the address, so that the same rows of other snapshots stay open. */
+  /** Returns the values for the address, so that the same rows stay open for other snapshots. */
   private kept(): Record<string, string> {
     return { ...Object.fromEntries(readRoute().query), ...this.openRows.address };
   }
@@ -145,15 +145,15 @@ class MemoryPage {
         location.hash = link(["generations", ...next], this.kept());
       });
       label.dataset.snapshot = String(id);
-      // One snapshot stays.
+      // At least one snapshot stays chosen.
       label.querySelector("input")!.disabled = chosen && generations.length === 1;
       return label;
     };
-    // Numbers only grow, so new ones come last.
+    // Numbers only grow, so new snapshots are last.
     sides.append(...read.filter(({ id }) => !boxes.has(id)).map(({ id, title }) => box(id, title)));
   }
 
-  /** The menus and fields of the view. */
+  /** Draws the menus and fields of the view. */
   private drawControls() {
     const { bar, view, hasGroups, state, by, invert, route } = this;
     if (hasGroups) {
@@ -178,7 +178,7 @@ class MemoryPage {
     if (view === "individuals") bar.append(...groupHead(route, this.first));
   }
 
-  /** The query for the server; `undefined` for an unknown view. */
+  /** Returns the query for the server; `undefined` for an unknown view. */
   private question(): Record<string, unknown> | undefined {
     const { first, second, by, invert, filter, generations } = this;
     const { query } = this.route;
@@ -250,7 +250,7 @@ class MemoryPage {
     };
   }
 
-  /** Leads to the nodes of a group. Of several snapshots, the last comes first. */
+  /** Shows the nodes of a group. If there are several snapshots, the last one is shown first. */
   private showNodesOf(row: TableRow, all: number[]) {
     const of = all.length > 1 ? { of: all.join(".") } : {};
     const from = changed(readRoute(), this.openRows.address).slice(2);
@@ -258,7 +258,7 @@ class MemoryPage {
     location.hash = link(["memory", all[all.length - 1], "individuals"], { ...group, ...of });
   }
 
-  /** The status line for a table without rows, or with the one row `only`; if empty, the line has the number of rows. */
+  /** Returns the status line for a table without rows, or with the one row `only`. If the text is empty, the line shows the number of rows. */
   private textFor(only: TableRow | null): string {
     if (only) {
       const isWithoutStacks = this.by === "stack" && !this.filter && only.name[0] === "(no stack available)";
@@ -270,13 +270,13 @@ class MemoryPage {
   }
 }
 
-/** The name of the group whose nodes the view shows, with links to the view before and to the other snapshots. */
+/** Returns the name of the group whose nodes the view shows, with links to the previous view and to the other snapshots. */
 function groupHead({ query }: Route, snapshot: number): HTMLElement[] {
   const { by, invert, group, name, of, from } = Object.fromEntries(query) as Record<string, string | undefined>;
   const sides = (of ?? "").split(".").filter(Boolean);
   const back = create("a", "", "← Back to the aggregate");
   const kept = { by: by ?? "type", invert: invert ?? "" };
-  // In an address without `from`, the aggregate has the group.
+  // For an address without `from`, the link leads to the aggregate that contains the group.
   back.href = from ? `#/${from}` : link(["memory", snapshot, "census"], kept);
   const links = sides.map((side) => {
     const to = create("a", "", `in snapshot ${side}`);

@@ -1,11 +1,12 @@
-// The open rows of a table, and the row that has the focus. The address has both, so that a reload, a bookmark and a second
-// tab show the same rows. Rows are named by number, so that another filter, order, label or snapshot keeps them open.
+// The open rows of a table, and the row with the focus. The address contains both, so that a reload, a bookmark or a
+// second tab shows the same rows. Rows are identified by number, so that they stay open with another filter, order,
+// label or snapshot.
 
 import { changed, readRoute, replaceAddress } from "./route";
 
-/** Addresses have at most this many rows of each kind. */
+/** An address contains at most this many rows of each kind. */
 const MOST = 200;
-/** The address gets changes after this many milliseconds. */
+/** Changes are written to the address after this many milliseconds. */
 const RESTING = 300;
 
 const write = (ids: Set<number>) => [...ids].slice(-MOST).map((id) => id.toString(36)).join(".");
@@ -21,7 +22,7 @@ export class OpenRows {
   private row: number;
   private timer = 0;
 
-  /** `byThemselves`: whether rows open by themselves. */
+  /** `byThemselves` is true if rows open by themselves. */
   constructor(
     query: URLSearchParams,
     private readonly byThemselves: boolean,
@@ -43,7 +44,7 @@ export class OpenRows {
     this.later();
   }
 
-  /** The values of a request for rows. */
+  /** Returns the values for a request for rows. */
   get rows() {
     return { open: [...this.open], open_below: [...this.all], closed: [...this.closed] };
   }
@@ -67,11 +68,12 @@ export class OpenRows {
     this.later();
   }
 
-  /** The values of the address. */
+  /** Returns the values for the address. */
   get address(): Record<string, string> {
     clearTimeout(this.timer);
     const [open, all] = [write(this.open), write(this.all)];
-    // Rows that open by themselves are below a row that is open with all, or pass a filter.
+    // `closed` contains only rows that would open by themselves: below a row that is open with all rows, or because of
+    // a filter.
     return { open, all, closed: write(this.closed), at: this.row ? String(this.row) : "" };
   }
 

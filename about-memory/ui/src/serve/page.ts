@@ -1,17 +1,17 @@
-// A page of the server's front end, and the texts for the server's jobs.
+// A page of the front end, and the status texts for the server's jobs.
 
 import type { ServerState } from "./api";
 
 export interface Page {
   close(): void;
-  /** Called when the server has other snapshots, reports or stacks. */
+  /** Called when the server's list of snapshots, reports or stacks changes. */
   renew?(state: ServerState): void;
 }
 
 /** Shows a text in the status line. */
 export type ShowStatus = (text: string, isError: boolean) => void;
 
-/** The status line by the kind of job that the server runs, in Firefox's words. */
+/** The text of the status line for each kind of job, in Firefox's words. */
 export const JOB_TEXTS: Record<string, string> = {
   read: "Reading snapshot…",
   report: "Generating aggregate report…",

@@ -1,4 +1,4 @@
-// Why a node is alive: paths from the root to the node that has the focus, and to no other; as a list or as a graph.
+// The reason why a node is alive: paths from the root to the focused node, as a list or as a graph.
 
 import { create, setName, setText, words } from "../widgets/elements";
 import type { Api } from "./api";
@@ -6,10 +6,10 @@ import { check } from "../widgets/controls";
 import { drawPathGraph, type PathStep } from "./paths_graph";
 import { link } from "./route";
 
-/** The focus must rest for this many milliseconds before the page asks for paths. */
+/** Paths are requested after the focus has rested for this many milliseconds. */
 const RESTING = 80;
 const MOST = 10;
-/** The part of the page that the paths have, and whether they are a graph, are the reader's choice for all snapshots. */
+/** The height of the paths, and whether they are a graph. Both are the reader's choice for all snapshots. */
 const SIZE = "paths-size";
 const GRAPH = "paths-graph";
 const [LEAST, GREATEST, USUAL] = [10, 90, 35];
@@ -18,7 +18,7 @@ const CHOOSE = "Select an item to view its retaining paths.";
 
 export class PathsPane {
   readonly element = create("section", "paths");
-  /** Between rows and paths; arrow keys and the pointer move it. */
+  /** The bar between rows and paths. Arrow keys and the pointer move it. */
   readonly splitter = create("div", "splitter");
   private readonly body = create("div", "", CHOOSE);
   private request = new AbortController();
@@ -72,14 +72,14 @@ export class PathsPane {
     sessionStorage.setItem(SIZE, String(rounded));
   }
 
-  /** Shows the paths to a node; the request for the node before ends. */
+  /** Shows the paths to a node. Cancels the request for the previous node. */
   show(node: number) {
     this.close();
     this.request = new AbortController();
     this.timer = window.setTimeout(() => void this.load(node, this.request.signal), RESTING);
   }
 
-  /** Shows no paths, for a group. */
+  /** Shows no paths, because a group has none. */
   clear() {
     this.close();
     this.found = [];
@@ -110,7 +110,7 @@ export class PathsPane {
     else this.body.replaceChildren(...this.found.map((path) => this.path(path)));
   }
 
-  /** The address of a node. */
+  /** Returns the address of a node. */
   private to(node: number) {
     return link(["memory", this.snapshot, "search"], { q: `@0x${node.toString(16)}` });
   }

@@ -1,11 +1,12 @@
-// Paths as a graph: each node and each edge once, in columns by their distance from the root. The wheel zooms, a drag moves.
+// Paths as a graph: each node and each edge once, in columns by the distance from the root. The wheel zooms, and a drag
+// moves the graph.
 
 import { create, draw, setName } from "../widgets/elements";
 import { showText } from "../text/escape";
 
 const [WIDE, HIGH] = [290, 48];
 const [BOX, TALL] = [170, 26];
-/** The number of characters of a node and of an edge that fit; tooltips have the whole names. */
+/** The number of characters that a node and an edge show. Tooltips contain the whole names. */
 const [LONGEST, LONGEST_EDGE] = [20, 18];
 
 /** A node of a path, and the edge to the next one. */
@@ -48,7 +49,7 @@ export function drawPathGraph(paths: PathStep[][], address: (node: number) => st
   }
   const rows: number[] = [];
   for (const node of nodes.values()) node.row = rows[node.column] = (rows[node.column] ?? -1) + 1;
-  // A column may be empty, since a node is where the longest of its paths has it.
+  // A column may be empty, because a node is in the column of its longest path.
   const [width, height] = [rows.length * WIDE, (1 + Math.max(...Array.from(rows, (row) => row ?? 0))) * HIGH];
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": "Retaining paths as a graph" });
   const place = (id: number) => {

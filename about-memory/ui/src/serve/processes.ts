@@ -1,4 +1,4 @@
-// Running processes with the actions that each of them offers, the messages so far, and advice for when something does not work.
+// Running processes with their actions, the messages so far, and help for problems.
 
 import { brief, create, setName, setText, setTip } from "../widgets/elements";
 import type { Api, ServerState } from "./api";
@@ -15,14 +15,14 @@ interface ListedProcess {
   name?: string;
   exe?: string;
   error?: string;
-  /** Whether it has ended; only its recording is left. */
+  /** Whether the process has ended. Only its recording then still exists. */
   ended?: boolean;
-  /** In seconds since 1970. */
+  /** The start time, in seconds since 1970. */
   started?: number;
   requests?: string[];
-  /** Whether it records its call stacks since a page asked for it. */
+  /** Whether the process records its call stacks because a page requested it. */
   recording?: boolean;
-  /** Why its recording could not be opened. */
+  /** The reason why the recording could not be opened. */
   unopened?: string | null;
   resident: number | null;
   heap: number | null;
@@ -30,9 +30,9 @@ interface ListedProcess {
   unclassified?: [number, number] | null;
 }
 
-/** The list is read anew this often, in milliseconds. */
+/** The list is read again this often, in milliseconds. */
 const OFTEN = 2_000;
-/** Messages to keep. */
+/** At most this many messages are kept. */
 const MESSAGES = 30;
 const NOBODY =
   "No process listens. Start a program with ABOUT_MEMORY=listen, or call memory_reporter::listen() in it. " +
@@ -45,14 +45,14 @@ function asTable(processes: ListedProcess[]): Blob {
   return new Blob([["#pid\tname\tresident\theap", ...processes.map(line), ""].join("\n")]);
 }
 
-/** The latest resident memory by process; it outlives the page, as the choices and the messages do. */
+/** The latest resident memory by process. It stays when the page changes, like the choices and the messages. */
 const latest = new Map<number, number[]>();
 const chosen = new Set<number>();
 const messages: string[] = [];
 let anonymize = false;
 let verbose = false;
 
-/** How long ago a process started. */
+/** Returns how long ago a process started, as a text. */
 function age(started: number): string {
   const seconds = Math.max(0, Math.round(Date.now() / 1000 - started));
   const [days, hours, minutes] = [Math.floor(seconds / 86_400), Math.floor(seconds / 3600), Math.floor(seconds / 60)];
@@ -67,7 +67,7 @@ interface ProcessCells {
   line: Sparkline;
 }
 
-/** `refreshState` asks the server for its state. */
+/** `refreshState` requests the state from the server. */
 export function processesPage(main: HTMLElement, api: Api, state: ServerState, showStatus: ShowStatus, refreshState: () => Promise<void>): Page {
   const page = new ProcessesPage(main, api, state, showStatus, refreshState);
   page.start();
@@ -100,7 +100,7 @@ class ProcessesPage implements Page {
     clearTimeout(this.timer);
   }
 
-  /** Runs the action of a button, and adds a message with the outcome and the time. */
+  /** Runs the action of a button. Adds a message with the result and the time. */
   private async act(title: string, done: string, run: () => Promise<unknown>) {
     this.showStatus(`${title}…`, false);
     const outcome = await run().then(
@@ -158,10 +158,10 @@ class ProcessesPage implements Page {
     return all;
   }
 
-  /** The check box that starts and ends a recording. */
+  /** Returns the check box that starts and ends a recording. */
   private recording(process: ListedProcess, post: (action: string) => () => Promise<{ stacks: number }>): HTMLElement {
     const label = check("Record call stacks", process.recording ?? false, (on) => {
-      // A second click would be refused.
+      // The server would refuse a second click.
       label.querySelector("input")!.disabled = true;
       const start = () => post("record")();
       const stop = async () => (location.hash = link(["stacks", (await post("stop")()).stacks]));
@@ -172,7 +172,7 @@ class ProcessesPage implements Page {
     return label;
   }
 
-  /** The check box of private names. The server may leave them out in any case. */
+  /** Returns the check box for private names. The server may omit them in any case. */
   private anonymizing(): HTMLElement {
     const always = this.state.anonymize;
     const label = check("anonymize", anonymize || always, (on) => (anonymize = on));
@@ -181,7 +181,7 @@ class ProcessesPage implements Page {
     return label;
   }
 
-  /** The actions for a recording that could not be opened. */
+  /** Returns the actions for a recording that could not be opened. */
   private unopenedActions({ pid, name, unopened }: ListedProcess): HTMLElement[] {
     if (!unopened || this.state.readOnly) return [];
     const of = `processes/${pid}`;
@@ -210,7 +210,7 @@ class ProcessesPage implements Page {
     void this.refresh();
   }
 
-  /** The buttons for all chosen processes. */
+  /** Returns the buttons for all chosen processes. */
   private chosenActions(): HTMLElement[] {
     const pids = () => [...chosen];
     const needs = (least: number, run: () => Promise<unknown>) => () =>
@@ -235,7 +235,7 @@ class ProcessesPage implements Page {
   private draw(processes: ListedProcess[]) {
     this.shown = processes;
     const now = JSON.stringify(processes.map(({ pid, name, error, requests, recording, unopened }) => [pid, name, error, requests, recording, unopened]));
-    // The same processes keep their rows, so that no button moves under the mouse.
+    // Unchanged processes keep their rows, so that no button moves under the pointer.
     if (now !== this.known) {
       this.known = now;
       this.drawRows(processes);
@@ -289,7 +289,7 @@ class ProcessesPage implements Page {
     const before = latest.get(pid) ?? [];
     latest.set(pid, before);
     const line = new Sparkline(before, bytes);
-    // A process that has ended may have a successor of the same number, whose cells stay its own.
+    // An ended process must not replace the cells of a new process with the same id.
     if (!process.ended) this.cells.set(pid, { age: of, resident, heap, unclassified, line });
     const box = check("", chosen.has(pid), (on) => (on ? chosen.add(pid) : chosen.delete(pid)));
     setName(box.querySelector("input")!, `Choose ${process.name ?? "process"} ${pid}`);
@@ -318,7 +318,7 @@ class ProcessesPage implements Page {
     return `${snapshots.length} heap snapshots, ${reports.length} reports, ${stacks.length} stacks; ${bytes(cache)} of results in the cache`;
   }
 
-  /** Advice for when something does not work. */
+  /** Returns help for problems. */
   private troubleshooting(): HTMLElement {
     const { state } = this;
     const details = create("details", "troubleshooting");

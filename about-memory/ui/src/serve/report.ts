@@ -1,5 +1,5 @@
-// A report: the tree and the treemap of the page that `html` writes, with data from the server. A measurement of a process
-// can be followed: it is measured again each second, also as the difference since a mark.
+// A report: the tree and the treemap of the page that `html` writes, with data from the server. The page can repeat the
+// measurement of a process each second, also as the difference since a mark.
 
 import { decode } from "../data/reports";
 import { byId, create, setName, setTip } from "../widgets/elements";
@@ -15,13 +15,13 @@ import type { Page, ShowStatus } from "./page";
 import { reportFlame } from "../views/report_flame";
 import { changed, link, readRoute, replaceAddress, type Route } from "./route";
 
-/** The address gets the open rows after this many milliseconds. */
+/** Open rows are written to the address after this many milliseconds. */
 const RESTING = 300;
-/** A report that is followed is measured again this many milliseconds after the last answer. */
+/** In a live report, the next measurement starts this many milliseconds after the last answer. */
 const OFTEN = 1_000;
-/** Made once: to make one takes longer than to use it. */
+/** Made once, because making it takes longer than using it. */
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
-/** The address has at most this many rows that were opened or closed. */
+/** An address contains at most this many opened or closed rows. */
 const MOST_TOGGLED = 40;
 
 export function reportPage(main: HTMLElement, api: Api, state: ServerState, route: Route, showStatus: ShowStatus): Page {
@@ -31,7 +31,7 @@ export function reportPage(main: HTMLElement, api: Api, state: ServerState, rout
   return page;
 }
 
-/** The rows that the reader opened and closed, as a value of the address. */
+/** Returns the rows that the reader opened or closed, as a value of the address. */
 function written(model: Model): string {
   const all = model.toggled.slice(-MOST_TOGGLED);
   return all.length > 0 ? JSON.stringify(all) : "";
@@ -51,9 +51,9 @@ class ReportPage implements Page {
   private readonly id: number;
   /** The processes that were measured. */
   private readonly pids: number[];
-  /** Whether the report stays as it is. */
+  /** Whether the report never changes. */
   private readonly isKept: boolean;
-  /** Whether the report is without private names; later measurements then are, too. */
+  /** Whether the report was measured without private names. Later measurements then also omit them. */
   private readonly isAnonymized: boolean;
   private timer = 0;
   private isLooking = false;
@@ -88,7 +88,7 @@ class ReportPage implements Page {
     if (this.live) this.later();
   }
 
-  /** The report since which the page shows changes. */
+  /** The number of the report that changes are relative to; `null` without changes. */
   private get against(): number | null {
     const against = this.route.query.get("against");
     return against ? Number(against) : null;
@@ -99,13 +99,13 @@ class ReportPage implements Page {
     return decode(await this.api.bytes(`reports/${this.id}${against === null ? "" : `?against=${against}`}`));
   }
 
-  /** Measures the same processes anew. */
+  /** Measures the same processes again. */
   private async measure(mark = false): Promise<number> {
     const body = { pids: this.pids, anonymize: this.isAnonymized, mark };
     return (await this.api.post<{ report: number }>("measure", body)).report;
   }
 
-  /** Measures the same processes in place of this report. While only amounts change, the server sends no more. */
+  /** Measures the same processes again, in place of this report. If only amounts changed, the server sends only amounts. */
   private async look() {
     const before = this.model.data;
     const look = { against: this.against, shape: before.shape };
@@ -117,7 +117,7 @@ class ReportPage implements Page {
     this.timer = window.setTimeout(() => void this.again(), OFTEN);
   }
 
-  /** One look at a time: "live" may go off and on while one is under way. */
+  /** Repeats the measurement. Only one runs at a time, even if the reader switches "live" off and on while it runs. */
   private async again() {
     if (this.isLooking) return;
     this.isLooking = true;
@@ -191,7 +191,7 @@ class ReportPage implements Page {
       model.toggleAll(open);
       update();
     };
-    // The other views have no rows to open.
+    // Only the tree has rows to open.
     const ofTree = this.shown === views[0] ? [tiny.label, button("Expand all", () => toggleAll(true)), button("Collapse all", () => toggleAll(false))] : [];
     views[0].element.addEventListener("click", () => this.note());
     views[0].element.addEventListener("keydown", () => this.note());
@@ -211,7 +211,7 @@ class ReportPage implements Page {
 
   private noting = 0;
 
-  /** Writes the open rows into the address, later. */
+  /** Writes the open rows into the address after a delay. */
   private note() {
     clearTimeout(this.noting);
     this.noting = window.setTimeout(() => {
@@ -219,7 +219,7 @@ class ReportPage implements Page {
     }, RESTING);
   }
 
-  /** The controls for a report of a process. */
+  /** Returns the controls for a report of a process. */
   private processControls(update: () => void): HTMLElement[] {
     if (this.pids.length === 0) return [];
     const live = create("input");
@@ -240,19 +240,19 @@ class ReportPage implements Page {
     return [label, button("Mark", mark, "Measure now, and show what changes from now on")];
   }
 
-  /** Follows the processes in this report, or in a new one if this one stays as it is. */
+  /** Follows the processes in this report, or in a new report if this one never changes. */
   private async follow(changes: Record<string, string>) {
     const id = this.isKept ? await this.measure() : this.id;
     const { query } = this.route;
     location.hash = link(["report", id], { ...Object.fromEntries(query), ...changes, live: "1" });
   }
 
-  /** The choice of an earlier report. */
+  /** The choice of an earlier report for the comparison. */
   private readonly since = choice("Since", [], "", (against) => (location.hash = changed(readRoute(), { against })));
-  /** Leads from a path to the stacks of its blocks, in dumps of DMD. */
+  /** Links from a path to the stacks of its blocks in dumps of DMD. */
   private readonly toStacks = create("select");
 
-  /** Shows other lists of reports and stacks; the choice of the reader stays. */
+  /** Updates the lists of reports and stacks. The reader's choice stays. */
   private drawLists() {
     const others = this.state.reports.filter(({ id }) => id !== this.id);
     const against = this.route.query.get("against") ?? "";
@@ -275,7 +275,7 @@ class ReportPage implements Page {
     this.drawLists();
   }
 
-  /** The shown report in the formats of other tools. */
+  /** Returns the menu that exports the shown report for other tools. */
   private exports(): HTMLElement {
     const against = Number(this.route.query.get("against") ?? 0);
     const file = (format: string) => () => {

@@ -1,4 +1,4 @@
-// The address of a view: everything that is needed to see the same rows again.
+// The address of a view. It contains everything that is needed to show the same rows again.
 
 export interface Route {
   /** `#/memory/1/census` is `["memory", "1", "census"]`. */
@@ -11,19 +11,19 @@ export function readRoute(): Route {
   return { parts: path ? path.split("/") : [], query: new URLSearchParams(query ?? "") };
 }
 
-/** The address of a view. Empty values are left out. */
+/** Returns the address of a view. Empty values are omitted. */
 export function link(parts: (string | number)[], query: Record<string, string> = {}): string {
   const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ""));
   const text = search.toString();
   return `#/${parts.join("/")}${text ? `?${text}` : ""}`;
 }
 
-/** The address of the same view with other values. */
+/** Returns the address of the same view with changed values. */
 export function changed(route: Route, changes: Record<string, string>): string {
   return link(route.parts, { ...Object.fromEntries(route.query), ...changes });
 }
 
-/** Changes the address without a new entry in the history; the page shows this address already. */
+/** Changes the address without a new entry in the history. The page already shows this address. */
 export function replaceAddress(address: string) {
   if (address === location.hash) return;
   history.replaceState(null, "", address);

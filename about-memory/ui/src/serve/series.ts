@@ -16,7 +16,7 @@ interface Series {
   leftOut: number;
 }
 
-/** The rows that have lines: one for each class of the style. */
+/** The number of rows with lines. The style has one class for each line. */
 const LINES = 6;
 
 export function seriesPage(main: HTMLElement, api: Api, state: ServerState, route: Route, showStatus: ShowStatus): Page {
@@ -46,7 +46,7 @@ export function seriesPage(main: HTMLElement, api: Api, state: ServerState, rout
     if (series && width > 0) show(body, series, width, showStatus);
   };
   const observer = new ResizeObserver(() => {
-    // Without the padding, and without room that a scroll bar may take.
+    // Subtracts the padding and the width of a possible scroll bar.
     const now = body.clientWidth - 24;
     if (now === width) return;
     width = now;
@@ -63,7 +63,7 @@ export function seriesPage(main: HTMLElement, api: Api, state: ServerState, rout
   };
   const ask = () => void load().catch((error: Error) => !request.signal.aborted && showStatus(error.message, true));
   ask();
-  /** The columns and marks of the chart. A report of another page is one more column; a snapshot has a time once it is read. */
+  /** Returns the columns and marks of the chart. A report of another page adds a column. A snapshot has a time after it is read. */
   const listed = ({ reports, stacks, snapshots }: ServerState) =>
     JSON.stringify([reports.map(({ id }) => id), stacks.map(({ id }) => id), snapshots.map(({ id, state }) => [id, state])]);
   let known = listed(state);
@@ -101,7 +101,7 @@ function show(body: HTMLElement, { reports, rows, taken, leftOut }: Series, widt
   }
   const growth = create("th", "number");
   if (reports.length > 1) {
-    // The changes from the first report to the last, row by row.
+    // Shows the changes from the first report to the last, row by row.
     const to = create("a", "", "Growth");
     to.href = link(["report", reports[reports.length - 1].id], { against: String(reports[0].id) });
     setTip(to, "The difference of the last and the first report");
@@ -109,7 +109,7 @@ function show(body: HTMLElement, { reports, rows, taken, leftOut }: Series, widt
   } else setText(growth, "Growth");
   head.append(growth);
   table.append(head);
-  // Lines have one scale, so only rows of one unit have them.
+  // All lines share one scale, so only rows of one unit are drawn.
   const { units } = rows[0];
   const drawn = rows.filter((row) => row.units === units).slice(0, LINES);
   for (const row of rows) {

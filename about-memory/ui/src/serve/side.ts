@@ -14,7 +14,7 @@ const STATES: Record<string, string> = {
   reading: "Reading snapshot…",
 };
 
-/** A list of links to the pages of one kind. */
+/** Returns a list of links to the pages of one kind. */
 function linkList(title: string, kind: string, all: { id: number; title: string }[]): HTMLElement[] {
   const list = create("ul");
   const [current, own] = readRoute().parts;
@@ -29,13 +29,13 @@ function linkList(title: string, kind: string, all: { id: number; title: string 
   return [create("h2", "", title), list];
 }
 
-/** The key of a control in the list. A control that is made anew has the same key. */
+/** Returns the key of a control in the list. A control that is created again has the same key. */
 function controlKey(element: Element): string {
   return element.getAttribute("aria-label") ?? element.getAttribute("href") ?? element.textContent!;
 }
 
 export class Side {
-  /** The snapshot that a difference begins with. */
+  /** The first snapshot of a comparison; 0 until it is chosen. */
   private baseline = 0;
 
   constructor(
@@ -53,7 +53,7 @@ export class Side {
     const read = state.snapshots.filter((snapshot) => snapshot.state === "read");
     if (read.length > 1) {
       const all = create("a", "title", "All snapshots side by side");
-      // The server takes at most 16 at once.
+      // The server accepts at most 16 snapshots at once.
       all.href = link(["generations", ...read.slice(-16).map(({ id }) => id)]);
       parts.push(all);
     }
@@ -133,7 +133,7 @@ export class Side {
     return item;
   }
 
-  /** Files that a page sends: heap snapshots, reports, dumps and recordings, and two reports to compare. */
+  /** Returns the buttons that send files: heap snapshots, reports, dumps and recordings, and two reports to compare. */
   private importer(): HTMLElement {
     const one = chooseFile("", (file) => this.run(this.send(file)));
     const two = chooseFile(".json,.gz", (file) => this.run(this.compare(file)));
@@ -152,7 +152,7 @@ export class Side {
     this.showStatus("", false);
   }
 
-  /** Sends a report, or a dump of DMD, which has the same extension. If it is neither, the error has both reasons. */
+  /** Sends a report or a dump of DMD. Both have the same extension. If the file is neither, the error contains both reasons. */
   private async report(file: File) {
     const asReport = await this.api.upload("reports", file).catch((error: Error) => error);
     if (!(asReport instanceof Error)) {
@@ -168,7 +168,7 @@ export class Side {
 
   private first: number | null = null;
 
-  /** Two files of one choice, or one after the other. */
+  /** Compares two files that are chosen together or one after the other. */
   private async compare(...files: File[]) {
     for (const file of files) {
       const { report } = await this.api.upload("reports", file);

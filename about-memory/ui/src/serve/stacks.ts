@@ -22,7 +22,7 @@ const FORMATS: [string, string][] = [
   ["folded", "folded stacks (.folded)"],
 ];
 const TICKET = "an address for go tool pprof, once";
-/** The formats that have allocated blocks beside live ones. */
+/** The formats that contain allocated blocks in addition to live blocks. */
 const HISTORIES = ["pprof", "heaptrack", "dhat"];
 
 export function stacksPage(main: HTMLElement, api: Api, state: ServerState, route: Route, showStatus: ShowStatus): Page {
@@ -45,9 +45,9 @@ export function stacksPage(main: HTMLElement, api: Api, state: ServerState, rout
   };
 }
 
-/** Shows the stacks. Returns a function that shows other lists of the server. */
+/** Shows the stacks. Returns a function that updates the lists of the server. */
 function show(main: HTMLElement, api: Api, state: ServerState, route: Route, model: Model, showStatus: ShowStatus) {
-  // The views replace the data of the model.
+  // The views replace the data of the model, so these parts are read first.
   const { flame, heapView } = model.data;
   const values = Object.fromEntries(route.query);
   const heap = heapView && new HeapViews(heapView, model, () => update());
@@ -93,7 +93,7 @@ function show(main: HTMLElement, api: Api, state: ServerState, route: Route, mod
     const file = ([format, title]: [string, string]): ExportFile => [
       title,
       async () => {
-        // Amounts at one time do not contain blocks that came and went.
+        // The amounts of one time do not contain blocks that were freed before.
         if (heap?.address.shown === "allocated" && !HISTORIES.includes(format)) {
           throw new Error(`${title} has only what is alive at the end; choose pprof, heaptrack or DHAT, or other blocks.`);
         }
@@ -145,16 +145,16 @@ function show(main: HTMLElement, api: Api, state: ServerState, route: Route, mod
   };
 }
 
-/** Makes an address of the stacks for a program that cannot send the token, and puts it into the clipboard. */
+/** Makes an address of the stacks for a program that cannot send the token, and copies it to the clipboard. */
 async function ticket(api: Api, id: number, heap: HeapViews | null | undefined, showStatus: ShowStatus) {
   const { path } = await api.post<{ path: string }>(`stacks/${id}/ticket`, { format: "pprof", ...heap?.window });
   const command = `go tool pprof ${location.origin}${path}`;
-  // The browser may deny the clipboard; the status line has the command in any case.
+  // The browser may deny the clipboard. The status line shows the command in any case.
   const copied = await navigator.clipboard?.writeText(command).then(() => true, () => false);
   showStatus(`${copied ? "In the clipboard: " : ""}${command} (once, within a minute)`, false);
 }
 
-/** A button that leads from a type to its blocks in the newest heap snapshot with types. */
+/** Returns a button that shows the blocks of a type in the newest heap snapshot with types. */
 function objectsButton(heap: HeapViews, state: () => ServerState, showStatus: ShowStatus): HTMLElement {
   const title = "The blocks of the chosen type in the newest heap snapshot with types: who keeps them alive";
   const go = () => {

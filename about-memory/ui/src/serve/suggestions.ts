@@ -1,5 +1,5 @@
-// Suggested reporters for the unreported blocks of a dump, beside its stacks: the derive and the reporter for each type and
-// function. Suggestions for the chosen row come first.
+// Suggested reporters for the unreported blocks of a dump, beside its stacks: the derive and the reporter for each type
+// and function. Suggestions for the chosen row are first.
 
 import { create, setLines, setName, setText } from "../widgets/elements";
 import type { HeapViews } from "../views/heap_views";
@@ -16,7 +16,7 @@ interface Suggestion {
   advice: string;
 }
 
-/** Suggestions to show at most. */
+/** At most this many suggestions are shown. */
 const MOST = 50;
 
 export class SuggestionsPane {
@@ -45,7 +45,7 @@ export class SuggestionsPane {
     );
   }
 
-  /** Shows the suggestions for the row that the table has now. */
+  /** Shows the suggestions for the table's current row. */
   update() {
     const row = this.heap.table.row;
     const own = row ? this.all.filter((one) => isAbout(one, row.by, row.name)) : [];

@@ -1,4 +1,5 @@
-// A table of rows that the server sorts, filters and sends in windows. The page has only the windows in sight.
+// A table of rows. The server sorts and filters the rows, and sends them in windows. The page keeps only visible
+// windows and their neighbours.
 
 import { create, setName, setTip, words } from "../widgets/elements";
 import { VirtualList } from "../widgets/virtual_list";
@@ -10,7 +11,7 @@ import type { OpenRows } from "./open_rows";
 export interface TableRow {
   id: number;
   level: number;
-  /** The place of the row around it; it may be in no window that the page has. */
+  /** The index of the parent row. The page may not have that row. */
   parent: number | null;
   name: string[];
   numbers: number[];
@@ -18,7 +19,7 @@ export interface TableRow {
   open: boolean;
   /** Whether there are nodes behind the group. */
   behind: boolean;
-  /** Whether it is a node, and not a group. */
+  /** Whether the row is a node; otherwise it is a group. */
   node: boolean;
 }
 
@@ -32,35 +33,35 @@ interface RowWindow {
 
 export interface TableOptions {
   query: Record<string, unknown>;
-  /** Whether rows are nodes, with addresses, and not groups. */
+  /** Whether rows are nodes with addresses; otherwise they are groups. */
   isOfNodes: boolean;
   /** Whether the numbers are changes. */
   isDiff: boolean;
-  /** The titles of columns that only this table has. */
+  /** The titles of columns that exist only in this table. */
   heads: Record<string, string>;
   label: string;
   /** The breakdown that names nodes. */
   names: string;
-  /** The levels that open by themselves. */
+  /** The number of levels that open by themselves. */
   depth: number;
   sort: { column: string; ascending: boolean } | null;
   onSort: (column: string) => void;
   onFocus?: (row: TableRow) => void;
-  /** Shows the nodes behind a group. */
+  /** Called to show the nodes behind a group. */
   onBehind?: (row: TableRow) => void;
-  /** The tooltip of the button of the nodes behind a group. */
+  /** The tooltip of the button that shows the nodes behind a group. */
   behind: string;
   onState: (text: string, isError: boolean) => void;
-  /** The open rows and the row with the focus, as the address has them. */
+  /** The open rows and the row with the focus, as in the address. */
   openRows: OpenRows;
-  /** The status line while the first rows come. */
+  /** The status line until the first rows arrive. */
   busy: string;
-  /** The status line for an answer without rows, or with the one row `only`; if empty, the line has the number of rows. */
+  /** Returns the status line for an answer without rows, or with the one row `only`. If the text is empty, the line shows the number of rows. */
   empty: (only: TableRow | null) => string;
 }
 
 const WINDOW = 200;
-/** The number of windows to keep: those in sight and their neighbours. */
+/** The number of windows to keep: the visible windows and their neighbours. */
 const MOST = 10;
 const HEADS: Record<string, string> = {
   bytes: "Bytes",
@@ -81,9 +82,9 @@ export class Table {
   private columns: string[] = [];
   private whole: number[] = [];
   private total = 0;
-  /** Whether the windows have the rows before a change; they stay in sight until the first answer. */
+  /** Whether the windows contain rows from before a change. They stay visible until the first answer arrives. */
   private isStale = false;
-  /** The number of changes of the open rows. Answers to requests before the last change do not count. */
+  /** The number of changes of the open rows. Answers to requests from before the last change are ignored. */
   private turn = 0;
 
   constructor(
@@ -122,7 +123,7 @@ export class Table {
   private async load(start: number) {
     if (this.asked.has(start)) return;
     const { turn } = this;
-    // The reader has scrolled past them.
+    // The reader has scrolled past these windows.
     for (const [other, old] of this.asked) {
       if (Math.abs(other - start) <= 2 * WINDOW) continue;
       old.abort();
@@ -263,7 +264,7 @@ export class Table {
     this.change(() => this.options.openRows.set(row.id, open));
   }
 
-  /** Opens or closes rows, and asks for the rows in sight. */
+  /** Opens or closes rows, and requests the visible rows. */
   private change(how: () => void) {
     how();
     this.turn++;
@@ -271,7 +272,7 @@ export class Table {
     this.asked.clear();
     const { first, page } = this.list;
     this.isStale = true;
-    // The rows in sight may lie in two windows.
+    // The visible rows may be in two windows.
     void this.load(first - (first % WINDOW));
     const last = first + page;
     if (last - (last % WINDOW) !== first - (first % WINDOW)) void this.load(last - (last % WINDOW));

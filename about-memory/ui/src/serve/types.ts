@@ -1,4 +1,4 @@
-// The tables of a typed heap, beside the views of its snapshot.
+// The tables of a typed heap, shown beside the views of its snapshot.
 
 import { create, setName, setText, setTip } from "../widgets/elements";
 import type { Api } from "./api";
@@ -27,7 +27,7 @@ interface TypeTables {
   tables: TypeTable[];
 }
 
-/** The tables of a snapshot. `by` names the one to show first. */
+/** The tables of a snapshot. `by` is the name of the table to show first. */
 export class TypesView {
   readonly element = create("div", "types");
   private isClosed = false;

@@ -10,7 +10,7 @@ export const enum Units {
   Percentage,
 }
 
-/** Floats hold all whole numbers up to this exactly. */
+/** A float represents every whole number up to this exactly. */
 const EXACT = 2 ** 53;
 
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
@@ -27,12 +27,12 @@ export function add(a: Amount, b: Amount): Amount {
   return typeof a === "number" && typeof b === "number" ? a + b : BigInt(a) + BigInt(b);
 }
 
-/** The bytes of blocks with their unit: bytes if `verbose`, else MiB. */
+/** Formats the bytes of blocks with their unit: bytes if `verbose`, otherwise MiB. */
 export function formatBytes(bytes: Amount, verbose: boolean): string {
   return verbose ? `${whole.format(bytes)} B` : `${scaled(bytes, decimal, 1 << 20, 1n)} MiB`;
 }
 
-/** The amount of a report with its unit: bytes if `verbose`, else 2^20 bytes, which about:memory calls MB. */
+/** Formats the amount of a report with its unit: bytes if `verbose`, otherwise 2^20 bytes, which about:memory calls MB. */
 export function formatAmount(amount: Amount, units: Units, verbose: boolean): string {
   switch (units) {
     case Units.Bytes:
@@ -44,13 +44,13 @@ export function formatAmount(amount: Amount, units: Units, verbose: boolean): st
   }
 }
 
-/** The share of `amount` in `root`, in percent. */
+/** Formats the share of `root` that `amount` is, in percent. */
 export function formatShare(amount: Amount, root: Amount): string {
   const ratio = Number(root) === 0 ? 1 : Number(amount) / Number(root);
   return ratio >= 0.99995 && ratio <= 1 ? "100.0%" : share.format(ratio);
 }
 
-/** `amount / divisor` with two decimals. Amounts that a float cannot hold are rounded exactly. */
+/** Formats `amount / divisor` with two decimals. An amount that a float cannot represent is rounded exactly. */
 function scaled(amount: Amount, format: Intl.NumberFormat, divisor: number, factor: bigint): string {
   const size = magnitude(amount);
   if (size <= EXACT) return format.format(Number(amount) / divisor);

@@ -1,6 +1,6 @@
 // Escapes characters in names that could deceive a reader. (Names enter the page as text only.)
 
-/** Control characters, line separators, marks of text direction, and characters without width. */
+/** Control characters, line separators, marks of text direction, and zero-width characters. */
 const DECEPTIVE =
   /[\p{Cc}\u{61c}\u{ad}\u{180e}\u{200b}-\u{200f}\u{2028}-\u{202e}\u{2060}-\u{206f}\u{feff}\u{fff9}-\u{fffb}\u{e0000}-\u{e007f}]/gu;
 
@@ -11,7 +11,7 @@ export function showText(text: string): string {
   return text.replace(DECEPTIVE, escaped);
 }
 
-/** Escapes a name of a report, in which `\` stands for `/`. */
+/** Escapes a name of a report. A `\` becomes `/`, because it replaces a `/` inside a name. */
 export function showName(name: string): string {
   return showText(name.replaceAll("\\", "/"));
 }

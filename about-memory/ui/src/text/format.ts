@@ -6,7 +6,7 @@ const UNITS = ["KiB", "MiB", "GiB", "TiB"];
 
 export const count = (number: number) => whole.format(number);
 
-/** Bytes in the largest unit of 1024 that leaves at least one. */
+/** Formats bytes in the largest unit that gives at least 1. */
 export function bytes(number: number): string {
   let size = number;
   let unit = "B";
@@ -18,7 +18,7 @@ export function bytes(number: number): string {
   return `${unit === "B" ? whole.format(size) : decimal.format(size)} ${unit}`;
 }
 
-/** The share of `part` in `all`, in percent. */
+/** Formats the share of `all` that `part` is, in percent. */
 export function percent(part: number, all: number): string {
   return all === 0 ? "" : `${decimal.format((100 * part) / all)}%`;
 }

@@ -1,4 +1,5 @@
-// A function with its callers and callees, chosen from the list of all functions or by walking from one to the next.
+// A function with its callers and callees. The reader chooses it from the list of all functions, or moves from function
+// to function.
 
 import { formatBytes, formatShare } from "../text/amount";
 import { type CallEdge, callEdges, functionCalls, type FunctionCalls } from "../data/callers";
@@ -76,7 +77,7 @@ export class CallersView implements View {
     return formatBytes(bytes, this.model.settings.verbose);
   }
 
-  /** The neighbours of the active function. */
+  /** Draws the neighbours of the active function. */
   private draw() {
     const { element } = this.list;
     const of = this.rows[this.active];
@@ -114,7 +115,7 @@ export class CallersView implements View {
     return part;
   }
 
-  /** Shows a neighbour; the filter may hide it from the list, so the list then has all functions. */
+  /** Shows a neighbour. If the filter hides it from the list, the list then shows all functions. */
   private goTo(name: string) {
     if (!this.rows.some((row) => row.name === name)) {
       this.rows = this.all!;

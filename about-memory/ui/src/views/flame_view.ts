@@ -1,5 +1,6 @@
-// All stacks as one graph. The width of a frame is the memory that it and the functions it called allocated. The outermost
-// frames are at the top; inverted, the innermost ones. Only wide frames in sight have elements.
+// All stacks as one graph. The width of a frame is the memory that the function and its callees allocated. The
+// outermost frames are at the top; in the inverted graph, the innermost frames. Only wide, visible frames have
+// elements.
 
 import { add, type Amount, formatAmount, formatBytes, formatShare, Units } from "../text/amount";
 import { create, setName, setText, setTip } from "../widgets/elements";
@@ -9,17 +10,17 @@ import type { Model } from "../model/model";
 import type { View } from "./view";
 
 const ROW = 18;
-/** Narrower frames are not drawn. */
+/** Frames with fewer pixels are not drawn. */
 const NARROWEST = 3;
-/** Narrower frames have no text. */
+/** Frames with fewer pixels have no text. */
 const LEGIBLE = 30;
 const COLOURS = 6;
-/** Longer names are cut. */
+/** Names with more characters are cut. */
 const LONGEST = 2000;
-/** The name of the rest below a frame that was too small for the graph. */
+/** The name of the sum of frames that were too small for the graph. */
 const SMALL = "(small)";
 
-/** A frame that is wide enough, and its place. */
+/** A frame that is wide enough, and its position. */
 interface FlameBox {
   frame: Frame;
   row: number;
@@ -39,10 +40,10 @@ export class FlameView implements View {
   private readonly invert = create("input");
   private readonly found = create("output");
   private readonly about = create("div", "about");
-  /** The drawn tree, and the frame in it that has the full width. */
+  /** The drawn tree, and the frame of it that has the full width. */
   private root: Frame;
   private zoomed: Frame;
-  /** The frame whose stacks the inverted tree has. */
+  /** The frame whose stacks are in the inverted tree. */
   private base: Frame;
   private active: Frame;
   private rows: FlameBox[][] = [];
@@ -82,7 +83,7 @@ export class FlameView implements View {
     new ResizeObserver(() => this.update()).observe(boxes);
   }
 
-  /** Shows another graph. The zoomed and the active frame stay where they exist in it. */
+  /** Shows another graph. The zoomed frame and the active frame stay if they exist in it. */
   show(graph: FlameGraph) {
     const [zoomed, active] = [pathOf(this.zoomed), pathOf(this.active)];
     this.base = reach(graph.root, pathOf(this.base));
@@ -180,7 +181,7 @@ export class FlameView implements View {
     setText(this.about, this.describe(frame).replace("\n", " · "));
   }
 
-  /** The part of the zoomed frame whose stacks contain a function of that name. */
+  /** Returns the share of the zoomed frame whose stacks contain a function of that name. */
   private matching(wanted: string): string {
     let bytes: Amount = 0;
     const left = [this.zoomed];
@@ -199,7 +200,7 @@ export class FlameView implements View {
     this.reveal();
   }
 
-  /** Inverts the zoomed part, or returns to the graph. */
+  /** Inverts the zoomed part, or returns to the normal graph. */
   private turn() {
     if (this.invert.checked) {
       this.base = this.zoomed;
@@ -245,7 +246,7 @@ export class FlameView implements View {
     event.preventDefault();
   }
 
-  /** Scrolls by the least amount that brings the active frame into sight. */
+  /** Scrolls by the smallest distance that makes the active frame visible. */
   private reveal() {
     const row = this.rows.findIndex((row) => row.some((box) => box.frame === this.active));
     const { scrollTop, clientHeight } = this.focused;
@@ -254,7 +255,7 @@ export class FlameView implements View {
   }
 }
 
-/** The frames below one that are wide enough. */
+/** Returns the frames below a frame that are wide enough. */
 function inside({ frame, row, left, width }: FlameBox): FlameBox[] {
   const boxes: FlameBox[] = [];
   for (const called of frame.called) {
@@ -272,14 +273,14 @@ function isAbove(frame: Frame, other: Frame): boolean {
   return false;
 }
 
-/** The names from below the root to a frame. */
+/** Returns the names from below the root to a frame. */
 function pathOf(frame: Frame): string[] {
   const path: string[] = [];
   for (let at = frame; at.caller; at = at.caller) path.unshift(at.name);
   return path;
 }
 
-/** The frame at a path, or the last on the path that exists. */
+/** Returns the frame at a path, or the last frame on the path that exists. */
 function reach(root: Frame, path: string[]): Frame {
   let at = root;
   for (const name of path) {
@@ -290,7 +291,7 @@ function reach(root: Frame, path: string[]): Frame {
   return at;
 }
 
-/** How much of the larger side changed, in three steps for each direction. */
+/** Returns the class for the size of a change relative to the larger side: three steps for each direction. */
 function changeClass(frame: Frame): string {
   const { bytes, larger } = frame.before!;
   const change = Number(frame.bytes) - bytes;
@@ -299,7 +300,7 @@ function changeClass(frame: Frame): string {
   return `${change > 0 ? "grown" : "shrunk"}${part > 0.5 ? 3 : part > 0.1 ? 2 : 1}`;
 }
 
-/** Colour alone does not tell the direction of a change. */
+/** A sign shows the direction of a change, because colour alone is not enough. */
 function signOf(frame: Frame): string {
   if (!frame.before) return "";
   const change = Number(frame.bytes) - frame.before.bytes;
@@ -310,7 +311,7 @@ function matches(frame: Frame, wanted: string): boolean {
   return frame.name.toLowerCase().includes(wanted);
 }
 
-/** The colour of a function, the same for all functions of a crate. */
+/** Returns the colour of a function. All functions of a crate have the same colour. */
 function colour(name: string): number {
   const crate = /[A-Za-z_][A-Za-z0-9_]*/.exec(name)?.[0] ?? name;
   let hash = 0;

@@ -1,4 +1,4 @@
-// The views of a recording, of a change or of a dump, with the time line or the names of both sides above them.
+// The views of a recording, of a change or of a dump. Above them is the time line, or the names of both heaps.
 
 import { formatAmount, formatBytes, Units } from "../text/amount";
 import { create, setText, setTip } from "../widgets/elements";
@@ -26,11 +26,11 @@ export class HeapViews {
   private readonly stale = new Set<string>();
   private amounts: RowAmounts;
   private waiting = false;
-  /** The kind of blocks that the views show, of a dump. */
+  /** The index of the kind of blocks that the views of a dump show. */
   private kind = 0;
   private readonly choice = create("select");
   private readonly sum = create("output", "sum");
-  /** Whether the flame graph begins with the reporters of the blocks. */
+  /** Whether the flame graph starts with the reporters of the blocks. */
   private readonly byReporter = create("input");
 
   constructor(
@@ -89,7 +89,7 @@ export class HeapViews {
     this.showSum();
   }
 
-  /** Shows the sum of the blocks in the views. */
+  /** Shows the sum of the blocks that the views show. */
   showSum() {
     const sum = (amounts: Float64Array) => amounts.reduce((sum, amount) => sum + amount, 0);
     const [bytes, blocks] = [sum(this.amounts.bytes), sum(this.amounts.blocks)];
@@ -99,7 +99,7 @@ export class HeapViews {
     setText(this.sum, `${about}${formatBytes(bytes, this.model.settings.verbose)} in ${inBlocks}`);
   }
 
-  /** The values of an address that shows the same amounts again. */
+  /** Returns the values for an address that shows the same amounts again. */
   get address(): Record<string, string> {
     if (this.strip) {
       const { from, to, shown } = this.strip.current;
@@ -108,7 +108,7 @@ export class HeapViews {
     return { kind: this.kind === 0 ? "" : String(this.kind), reporter: "", roots: this.byReporter.checked ? "1" : "" };
   }
 
-  /** The part of a recording that the views show, in nanoseconds since its start; `null` of anything else. */
+  /** Returns the part of a recording that the views show, in nanoseconds since its start; `null` for a change or a dump. */
   get window(): { from?: number; to: number } | null {
     if (!this.strip) return null;
     const { from, to, shown } = this.strip.current;
@@ -116,7 +116,7 @@ export class HeapViews {
     return shown === "alive" ? { to: bounds[to] } : { from: bounds[from], to: bounds[to] };
   }
 
-  /** Shows the amounts of an address. */
+  /** Shows the amounts that an address selects. */
   set address(address: Record<string, string>) {
     const { from, to, shown, kind, reporter, roots } = address;
     const { kinds } = this.heap;
@@ -143,7 +143,7 @@ export class HeapViews {
     return select(timeline!, from, to, shown);
   }
 
-  /** A drag may select many ranges before the next frame. */
+  /** Waits for the next frame, because a drag may select many ranges before it. */
   private later() {
     if (this.waiting) return;
     this.waiting = true;
@@ -156,7 +156,7 @@ export class HeapViews {
     });
   }
 
-  /** A view that gets new amounts only when it is shown. */
+  /** Wraps a view so that it gets new amounts only when it is shown. */
   private lazily(view: View, refresh: () => void): View {
     return {
       id: view.id,
@@ -172,7 +172,7 @@ export class HeapViews {
   }
 }
 
-/** Notes on the figures, such as what is missing. */
+/** Returns notes on the figures, for example about missing events. */
 function heapNotes({ stacks, timeline, change, kinds }: Heap): string[] {
   const notes: string[] = [];
   if (stacks.merged > 0) {

@@ -1,4 +1,4 @@
-// A report as a flame graph: the tree `explicit` of each process. A flame graph has no negative amounts, so
+// A report as a flame graph: the tree `explicit` of each process. A flame graph cannot show negative amounts, so
 // differences have no flame graph.
 
 import { Frame } from "../data/flame";
@@ -16,7 +16,7 @@ export function reportFlame(model: Model): View {
     element: flame.element,
     focused: flame.focused,
     update() {
-      // A filter or a later measurement has made another forest.
+      // A filter or a later measurement has made a new forest.
       if (shown !== model.forest) {
         shown = model.forest;
         flame.show({ root: rootOf(model) });

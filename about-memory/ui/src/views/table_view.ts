@@ -1,4 +1,4 @@
-// Who holds memory, by site, type or crate, as a table. Of a change it has both sides.
+// The holders of memory by site, type or crate, as a table. For a change, the table shows both sides.
 
 import { formatAmount, formatBytes, formatShare, Units } from "../text/amount";
 import { create, setName, setText, setTip } from "../widgets/elements";
@@ -10,12 +10,12 @@ import { VirtualList } from "../widgets/virtual_list";
 
 interface Column {
   title: string;
-  /** The sort key; not for the name. */
+  /** The sort key; `null` for the name. */
   value: ((holder: HolderSums) => number) | null;
   text: (holder: HolderSums) => string;
 }
 
-/** The rows of a change that a reader may ask for. */
+/** The rows of a change that a reader may select. */
 const WHICH: Record<string, (holder: HolderSums) => boolean> = {
   all: () => true,
   new: ({ blocks, blocksBefore }) => blocksBefore === 0 && blocks !== 0,
@@ -29,7 +29,7 @@ export class TableView implements View {
   readonly element = create("div", "table");
   private readonly list = new VirtualList((row) => this.render(row));
   private readonly choice = create("select");
-  /** The rows of a change to show. */
+  /** The choice of the rows of a change to show. */
   private readonly which = create("select");
   private readonly about = create("output", "about");
   private readonly head = create("div", "head");
@@ -83,7 +83,7 @@ export class TableView implements View {
     return this.list.element;
   }
 
-  /** The row that keys act on: the kind of its table, and its name. */
+  /** The row that keys act on: the kind of its table and its name. */
   get row(): { by: string; name: string } | null {
     const holder = this.rows[this.active];
     return holder ? { by: KEYS[Number(this.choice.value)], name: holder.name } : null;
@@ -151,7 +151,7 @@ export class TableView implements View {
         const button = create("button", "", title + (isSorted ? (this.ascending ? " ▲" : " ▼") : ""));
         button.type = "button";
         button.addEventListener("click", () => {
-          // Amounts start with the largest, names with the first.
+          // Amounts start with the largest, names with the alphabetically first.
           this.ascending = isSorted ? !this.ascending : value === null;
           this.sortedBy = index;
           this.update();

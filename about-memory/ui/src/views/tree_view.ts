@@ -1,4 +1,4 @@
-// The text as trees to open and close; tooltips explain the lines.
+// The text as trees to open and close. Tooltips explain the lines.
 
 import { formatAmount } from "../text/amount";
 import { isLeaf } from "../data/reports";
@@ -9,7 +9,7 @@ import { RowKind, type LineParts } from "../model/rows";
 import type { View } from "./view";
 import { VirtualList } from "../widgets/virtual_list";
 
-/** Longer texts are cut on the screen; copied text is complete. */
+/** Texts with more characters are cut on the screen. Copied text is complete. */
 const LONGEST = 4000;
 
 export class TreeView implements View {
@@ -45,7 +45,7 @@ export class TreeView implements View {
     this.list.goTo(row);
   }
 
-  /** The focus stays with its entry when rows before it come or go. */
+  /** Keeps the focus on its entry when rows before it appear or disappear. */
   private keep() {
     const { rows } = this.model;
     const kind = this.active < 0 ? RowKind.Text : rows.kind(this.active);
@@ -53,7 +53,7 @@ export class TreeView implements View {
   }
 
   private clicked(event: MouseEvent) {
-    // A reader who selects text does not mean to close the row.
+    // A reader who selects text does not want to close the row.
     if (!document.getSelection()?.isCollapsed) return;
     const element = (event.target as Element).closest<HTMLElement>(".row");
     if (!element) return;
@@ -99,7 +99,7 @@ export class TreeView implements View {
     this.list.draw();
   }
 
-  /** The element of a row: `old` with the changes, or a new one. */
+  /** Returns the element of a row: the changed element `old`, or a new one. */
   private render(row: number, old?: HTMLElement): HTMLElement {
     const { rows } = this.model;
     const parts = rows.parts(row);
@@ -136,7 +136,7 @@ export class TreeView implements View {
     return element;
   }
 
-  /** The tooltip: the exact amount, and the meaning of the line. */
+  /** Returns the tooltip: the exact amount, and the meaning of the line. */
   private describe(row: number, parts: LineParts): string {
     const { data, rows } = this.model;
     const node = rows.node(row);
@@ -160,14 +160,14 @@ export class TreeView implements View {
   }
 }
 
-/** Sets an attribute, or removes it, if that changes it. */
+/** Sets an attribute, or removes it. Does nothing if the value is the same. */
 function set(element: HTMLElement, name: string, value: string | null) {
   if (element.getAttribute(name) === value) return;
   if (value === null) element.removeAttribute(name);
   else element.setAttribute(name, value);
 }
 
-/** Gives an element these spans. Those that are there already get their texts only. */
+/** Gives an element these spans. Existing spans only get their texts. */
 function fill(element: HTMLElement, spans: [string, string][]) {
   const { childNodes } = element;
   const fits = childNodes.length === spans.length && spans.every(([name], at) => (childNodes[at] as Element).className === name);

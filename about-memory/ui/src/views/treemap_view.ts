@@ -1,8 +1,8 @@
-// A treemap: the area of a box is the amount it stands for. It starts at `explicit`, or at the first tree in bytes
-// of a file without one. Each box contains the boxes of its children where there is room.
+// A treemap: the area of a box is its amount. It starts at `explicit`; in a file without this tree, at the first tree
+// in bytes. A box contains the boxes of its children if there is room.
 //
-// Pointer and keyboard do the same: a click or Enter goes into a box; the trail, Backspace or Escape goes out. Arrow
-// keys move between the boxes of the first level.
+// Pointer and keyboard can do the same. A click or Enter goes into a box. The trail, Backspace or Escape goes out.
+// Arrow keys move between the boxes of the first level.
 
 import { hierarchy, type HierarchyRectangularNode, treemap } from "d3-hierarchy";
 import { add, type Amount, formatAmount, formatShare, Units } from "../text/amount";
@@ -13,23 +13,23 @@ import type { Model } from "../model/model";
 import { type Direction, nearest } from "../widgets/nearest";
 import type { View } from "./view";
 
-/** At most this many boxes in one level, and trees to choose from; the rest is one box. */
+/** A level has at most this many boxes, and the choice this many trees. One more box shows the sum of the others. */
 const MOST = 150;
-/** A box whose children are drawn in it has at least this many pixels in each direction. */
+/** A box shows its children if it has at least this many pixels in each direction. */
 const ROOMY = 60;
-/** Height of a line of text in a box. */
+/** The height of a line of text in a box. */
 const LINE = 14;
-/** Height of the strip above the children of a box, and of the lowest box with text. */
+/** The height of the strip above the children of a box, and the minimum height of a box with text. */
 const LABEL = 16;
-/** Smaller boxes have no border: it would make them larger than they are. */
+/** Smaller boxes have no border, because a border would make them too large. */
 const SMALL = 10;
-/** A narrower box has no text, nor has one lower than a line. */
+/** A box that is narrower than this, or lower than a line, has no text. */
 const LEGIBLE = 24;
 const COLOURS = 6;
-/** Longer descriptions and names are cut. */
+/** Descriptions and names with more characters are cut. */
 const LONGEST = 2000;
 const LONGEST_NAME = 200;
-/** The choice of resident memory instead of a tree. A tree's name is the part of a path before the first `/`; it may be empty. */
+/** The menu entry for resident memory instead of a tree. The name of a tree is the part of a path before the first `/`, so no tree has this name. */
 const RESIDENT = "/";
 const EXPLICIT = "explicit";
 
@@ -39,9 +39,9 @@ interface ReportBox {
   label: string;
   /** The name in descriptions: a path or a process. */
   name: string;
-  /** The process that a node belongs to, if the data has several. */
+  /** The process of a node. Empty if the data has only one process. */
   process: string;
-  /** Area. */
+  /** The area. */
   size: number;
   amount: Amount;
   units: Units;
@@ -70,11 +70,11 @@ export class TreemapView implements View {
   private readonly trail = create("nav", "trail");
   private readonly about = create("div", "about");
   private readonly choice = create("select");
-  /** Marks the active box. The box itself cannot: its children cover it. */
+  /** Marks the active box. The box cannot show this itself, because its children cover it. */
   private readonly ring = create("div", "ring");
-  /** The labels from the outermost box to the one shown. */
+  /** The labels from the outermost box to the shown box. */
   private path: string[] = [];
-  /** The label of the box that the keyboard is on. */
+  /** The label of the box that keys act on. */
   private active = "";
   private targets: Target[] = [];
 
@@ -129,7 +129,7 @@ export class TreemapView implements View {
     this.activate(this.active);
   }
 
-  /** Runs once, when the view first appears: there may be very many trees. */
+  /** Runs once, when the view is first shown, because there may be very many trees. */
   private fillChoice() {
     const { data } = this.model;
     const all = byteTrees(data);
@@ -146,7 +146,7 @@ export class TreemapView implements View {
     this.choice.append(rest);
   }
 
-  /** Shows the box at a path, with the keyboard on the box of that label, or else on the largest. */
+  /** Shows the box at a path. Keys then act on the box with the label `active`, or else on the largest box. */
   private go(path: string[], active = "") {
     this.path = path;
     this.active = active;
@@ -158,7 +158,7 @@ export class TreemapView implements View {
     this.go(this.path.slice(0, -1), from);
   }
 
-  /** The boxes along the path, as far as they still exist. */
+  /** Returns the boxes along the path, as far as they still exist. */
   private walk(): ReportBox[] {
     const trail = [this.top()];
     for (const label of this.path) {
@@ -209,7 +209,7 @@ export class TreemapView implements View {
     return element;
   }
 
-  /** Name, amount and share. In a narrow box the parts wrap to more lines, as many as fit. */
+  /** Returns name, amount and share. In a narrow box these parts wrap to as many lines as fit. */
   private caption(node: PlacedReport, height: number): HTMLElement {
     const box = node.data;
     const caption = create("div", "caption");
@@ -226,7 +226,7 @@ export class TreemapView implements View {
     return caption;
   }
 
-  /** The path, the exact amount, the share of the parent and, unless that is the parent, the process. */
+  /** Returns the path, the exact amount, the share of the parent and, unless the parent is the process, the process. */
   private describe(box: ReportBox, parent: ReportBox): string {
     const exact = this.amountText(box, true);
     const amount = this.model.settings.verbose ? exact : `${this.amountText(box, false)} (${exact})`;
@@ -245,7 +245,7 @@ export class TreemapView implements View {
     setText(this.about, element ? element.title.replaceAll("\n", " · ") : "");
   }
 
-  /** Moves the keyboard to the box of that label, or else to the largest. */
+  /** Makes the box with that label active, or else the largest box. */
   private activate(label: string) {
     const target = this.targets.find(({ placed }) => placed.data.label === label) ?? this.targets[0];
     this.ring.hidden = !target;
@@ -267,7 +267,7 @@ export class TreemapView implements View {
       event.preventDefault();
       return;
     }
-    // A box without any pixel cannot be seen, so the keyboard skips it.
+    // A box without a pixel cannot be seen, so keys skip it.
     const visible = this.targets.map(({ placed }) => placed).filter((node) => node.x1 > node.x0 && node.y1 > node.y0);
     const active = visible.find((node) => node.data.label === this.active) ?? visible[0];
     if (!active) return;
@@ -286,7 +286,7 @@ export class TreemapView implements View {
     event.preventDefault();
   }
 
-  /** The outermost box: all processes, or the chosen tree of the only process. */
+  /** Returns the outermost box: all processes, or the chosen tree of the only process. */
   private top(): ReportBox {
     const { data, forest } = this.model;
     const chosen = this.choice.value;
@@ -317,7 +317,7 @@ export class TreemapView implements View {
     return { label: name, name, process: "", size: 1, amount, units: Units.Bytes, inside: () => unique(boxes) };
   }
 
-  /** A node, or a chain of only children from `top` to it, below a path. */
+  /** Returns the box of a node, or of a chain of only children from `top` to `node`, below a path. */
   private node(top: number, node: number, above: string, process: ReportProcess | null): ReportBox {
     const { forest } = this.model;
     const { data } = forest;
@@ -352,7 +352,7 @@ function isRoomy(node: PlacedReport): boolean {
   return node.x1 - node.x0 >= ROOMY && node.y1 - node.y0 >= ROOMY;
 }
 
-/** The names of all trees in bytes, `explicit` first. */
+/** Returns the names of all trees in bytes, `explicit` first. */
 function byteTrees(data: ReportData): string[] {
   const names = new Set<string>();
   for (const { trees } of data.processes) {
@@ -376,7 +376,7 @@ function unique(boxes: ReportBox[]): ReportBox[] {
   return boxes;
 }
 
-/** The boxes in a box, the largest first; those beyond `MOST` become one. */
+/** Returns the boxes in a box, the largest first. All boxes beyond `MOST` become one box. */
 function fill(box: ReportBox): ReportBox[] {
   const boxes = (box.inside?.() ?? []).filter((inner) => inner.size > 0).sort((a, b) => b.size - a.size);
   if (boxes.length <= MOST) return boxes;

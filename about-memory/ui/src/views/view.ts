@@ -1,14 +1,14 @@
-// A way to show the model. The page shows one view at a time; main.ts has the list.
+// A view of the model. The page shows one view at a time. The list of views is in main.ts.
 
 export interface View {
-  /** A fixed word, for ids. */
+  /** A fixed word, used for ids. */
   readonly id: string;
   /** The label of the tab. */
   readonly title: string;
   readonly element: HTMLElement;
   /** Whether the view shows a dump, so that settings for reports do not apply. */
   readonly isOfDump?: boolean | undefined;
-  /** The element that takes the keyboard, if not the whole view. */
+  /** The element that gets the keyboard focus, if it is not the whole view. */
   readonly focused?: HTMLElement | undefined;
   /** Shows the current model. The page calls this when the view appears and when the model changes. */
   update(): void;

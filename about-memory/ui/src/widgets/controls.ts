@@ -1,8 +1,8 @@
-// Controls that several views have.
+// Controls that several views use.
 
 import { create, setTip, words } from "./elements";
 
-/** A question begins this many milliseconds after the last key. */
+/** A request starts this many milliseconds after the last key. */
 const TYPING = 300;
 
 export function button(text: string, act: () => void, title = ""): HTMLButtonElement {
@@ -13,7 +13,7 @@ export function button(text: string, act: () => void, title = ""): HTMLButtonEle
   return element;
 }
 
-/** A button that a view shows when a request has failed. */
+/** Returns a button that a view shows after a failed request. */
 export function retry(act: () => void): HTMLButtonElement {
   const again = button("Retry", () => {
     again.remove();
@@ -33,7 +33,7 @@ export function check(title: string, value: boolean, set: (value: boolean) => vo
   return label;
 }
 
-/** The field of a filter. `isNew` if a change makes a new view with a new field, which then gets the focus. */
+/** Returns the field of a filter. `isNew` means that a change makes a new view with a new field, which then gets the focus. */
 export function field(
   title: string,
   value: string,
@@ -51,7 +51,7 @@ export function field(
   input.addEventListener("input", () => {
     clearTimeout(timer);
     timer = window.setTimeout(() => {
-      // Meanwhile the reader may have gone to another view.
+      // The reader may have changed to another view in the meantime.
       if (!input.isConnected) return;
       if (isNew) sessionStorage.setItem("typing", "1");
       set(input.value);
@@ -68,10 +68,10 @@ export function field(
   return label;
 }
 
-/** A value of a list, its text and its tooltip. */
+/** A value of a menu, its text and its tooltip. */
 export type MenuOption = [value: string, text: string, about?: string];
 
-/** A menu of values. */
+/** Returns a menu of values. */
 export function choice(title: string, options: MenuOption[], value: string, set: (value: string) => void): HTMLLabelElement {
   const label = create("label", "", `${title} `);
   const select = create("select");
@@ -81,7 +81,7 @@ export function choice(title: string, options: MenuOption[], value: string, set:
   return label;
 }
 
-/** Gives a menu other values. Equal values leave it as it is, with the focus. */
+/** Gives a menu other values. If the values are equal, the menu stays unchanged and keeps the focus. */
 export function fillOptions(select: HTMLSelectElement, options: MenuOption[], value = select.value) {
   const has = [...select.options].map((option) => [option.value, option.text, option.title]);
   if (JSON.stringify(has) !== JSON.stringify(options.map(([value, text, about = ""]) => [value, text, about]))) {

@@ -1,16 +1,16 @@
-// Creates elements and gives them text. All text of the page passes through this module, so that no name in it deceives a
-// reader; `npm run check` refuses text elsewhere. Text is never parsed as HTML.
+// Creates elements and gives them text. All text of the page passes through this module, so that no name in the text
+// can deceive a reader. `npm run check` rejects text elsewhere. Text is never parsed as HTML.
 
 import { showText } from "../text/escape";
 
-/** The longest text of an element. A name may have megabytes. */
+/** The longest text of an element, in characters. A name may have megabytes. */
 const LONGEST = 4_000;
-/** The longest name in a table or a list whose rows are as high as their texts. */
+/** The longest name in a table or a list whose rows are as high as their texts, in characters. */
 const BRIEF = 200;
 
 const shown = (text: string) => showText(text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
 
-/** A name for such a row; its tooltip may have more. */
+/** Shortens a name for such a row. Its tooltip may show more. */
 export function brief(name: string): string {
   return name.length > BRIEF ? `${name.slice(0, BRIEF)}…` : name;
 }
@@ -40,18 +40,18 @@ export function setLines(element: Element, lines: string[]) {
   element.textContent = lines.map(shown).join("\n");
 }
 
-/** A text among the children of an element. */
+/** Returns a text node for the children of an element. */
 export function words(text: string): Text {
   return document.createTextNode(shown(text));
 }
 
-/** Sets a text that is there already, if that changes it. */
+/** Changes an existing text node. Does nothing if the text is the same. */
 export function setWords(node: Text, text: string) {
   const next = shown(text);
   if (node.data !== next) node.data = next;
 }
 
-/** Lines as the text of a tooltip. */
+/** Returns lines as the text of a tooltip. */
 export function tooltipText(...lines: string[]): string {
   return lines.map(shown).join("\n");
 }
@@ -73,11 +73,11 @@ export function setTitle(text: string) {
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** Creates an element of SVG. Names among the attributes are text, too. */
+/** Creates an SVG element. Names among the attributes are escaped like text. */
 export function draw(name: string, attributes: Record<string, string | number> = {}, text = ""): SVGElement {
   const made = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) {
-    // The address of a link is not shown, and may be long.
+    // The address of a link is not visible, and may be long.
     made.setAttribute(key, key === "href" || key === "d" ? String(value) : shown(String(value)));
   }
   if (text) setText(made, text);

@@ -1,4 +1,4 @@
-// Where an arrow key leads among rectangles that fill an area.
+// Finds the target of an arrow key among rectangles that fill an area.
 
 export interface Rectangle {
   x0: number;
@@ -9,11 +9,11 @@ export interface Rectangle {
 
 export type Direction = "left" | "right" | "up" | "down";
 
-/** How much more a step aside costs than a step ahead, and how little the distance of the centres does. */
+/** The weights of distances: a step aside costs more than a step ahead, and the distance of the centres costs little. */
 const ASIDE = 3;
 const CENTRE = 0.01;
 
-/** The rectangle that lies nearest in a direction: directly ahead rather than aside. */
+/** Returns the nearest rectangle in a direction. A rectangle directly ahead is preferred to one aside. */
 export function nearest<T extends Rectangle>(from: T, all: readonly T[], direction: Direction): T | undefined {
   const start = turned(from, direction);
   let best: T | undefined;
@@ -30,7 +30,7 @@ export function nearest<T extends Rectangle>(from: T, all: readonly T[], directi
   return best;
 }
 
-/** The rectangle as it lies when the direction is turned to the right. */
+/** Returns the rectangle after a rotation that turns the direction to the right. */
 function turned({ x0, y0, x1, y1 }: Rectangle, direction: Direction): Rectangle {
   switch (direction) {
     case "right":

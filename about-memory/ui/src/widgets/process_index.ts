@@ -5,7 +5,7 @@ import { create, setTip } from "./elements";
 import { showText } from "../text/escape";
 import type { Model } from "../model/model";
 
-/** At most this many links. */
+/** At most this many links are shown. */
 const MOST = 1000;
 
 export class ProcessIndex {

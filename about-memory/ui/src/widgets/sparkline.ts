@@ -1,18 +1,18 @@
-// The latest amounts of a process as a line, as high as the greatest of them.
+// The latest amounts of a process as a line. The largest amount has the full height.
 
 import { setName } from "./elements";
 
 const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 120;
 const HEIGHT = 18;
-/** The amounts to keep. */
+/** The number of amounts to keep. */
 const MOST = 60;
 
 export class Sparkline {
   readonly element = document.createElementNS(SVG, "svg");
   private readonly line = document.createElementNS(SVG, "polyline");
 
-  /** Adds to `amounts`. They may be those of an earlier line. */
+  /** Adds to `amounts`, which may contain the amounts of an earlier line. */
   constructor(
     private readonly amounts: number[],
     private readonly text: (amount: number) => string,

@@ -1,23 +1,23 @@
-// The time line above the views: live bytes and allocations over the time, and the part of it that the views show.
+// The time line above the views: live bytes and allocations over time, and the range that the views show.
 //
-// A drag selects a range, a click one time. Two sliders do the same for the keyboard. Ranges snap to bounds of slices, at
-// which the figures are exact.
+// A drag selects a range, and a click selects one time. Two sliders do the same for the keyboard. Ranges snap to bounds
+// of slices, because the figures are exact there.
 
 import { formatAmount, formatBytes, Units } from "../text/amount";
 import { create, setName, setText, words } from "./elements";
 import type { ShownBlocks, Timeline } from "../data/timeline";
 
 const SVG = "http://www.w3.org/2000/svg";
-/** The size of the drawing, which the browser scales. */
+/** The width of the drawing. The browser scales it. */
 const WIDTH = 1000;
 const HEIGHT = 100;
 /** Allocations are drawn in this part of the height. */
 const RATE_HEIGHT = 40;
-/** A shorter drag is a click. */
+/** A drag over fewer pixels is a click. */
 const CLICK = 4;
 /** A drag that starts within this many pixels of a slider moves it. */
 const NEAR = 8;
-/** Slices that Page Up and Page Down move. */
+/** The number of slices by which Page Up and Page Down move. */
 const PAGE = 10;
 
 const MODES: [ShownBlocks, string][] = [
@@ -96,7 +96,7 @@ export class TimeStrip {
     this.place();
   }
 
-  /** Shows a range of an address. */
+  /** Shows the range that an address selects. */
   set current(range: TimeRange) {
     const inside = (bound: number) => Math.max(0, Math.min(this.last, Math.floor(bound) || 0));
     const [from, to] = [inside(range.from), inside(range.to)].sort((a, b) => a - b);
@@ -108,7 +108,7 @@ export class TimeStrip {
     return this.range;
   }
 
-  /** Shows the sum of the blocks in the views. */
+  /** Shows the sum of the blocks that the views show. */
   showSum(bytes: number, blocks: number, verbose: boolean) {
     const amount = formatBytes(bytes, verbose);
     const count = `${formatAmount(blocks, Units.Count, true)} block${blocks === 1 ? "" : "s"}`;
@@ -143,7 +143,7 @@ export class TimeStrip {
     return (100 * this.timeline.bounds[bound]) / this.length;
   }
 
-  /** Moves sliders and shades. */
+  /** Moves the sliders and the shades. */
   private place() {
     const { from, to, shown } = this.range;
     const isState = shown === "alive";
@@ -161,7 +161,7 @@ export class TimeStrip {
     this.radios.forEach((radio) => (radio.checked = radio.value === shown));
   }
 
-  /** The bound that is nearest to a place. */
+  /** Returns the bound that is nearest to a position. */
   private bound(clientX: number): number {
     const { left, width } = this.chart.getBoundingClientRect();
     const time = ((clientX - left) / Math.max(1, width)) * this.length;
@@ -179,7 +179,7 @@ export class TimeStrip {
     const { left, width } = this.chart.getBoundingClientRect();
     const isNear = (bound: number) => Math.abs(left + (this.part(bound) / 100) * width - start) <= NEAR;
     const isState = shown === "alive";
-    // The end of the range that stays where it is.
+    // The end of the range that does not move.
     const fixed = isState ? null : isNear(to) ? from : isNear(from) ? to : null;
     const anchor = fixed ?? this.bound(start);
     let moved = false;
@@ -217,7 +217,7 @@ export class TimeStrip {
     const step = steps[event.key];
     if (step === undefined) return;
     event.preventDefault();
-    // The sliders do not cross.
+    // The sliders must not cross.
     if (index === 0) this.select({ from: Math.min(from + step, to - 1), to, shown });
     else this.select({ from, to: Math.max(to + step, shown === "alive" ? 0 : from + 1), shown: shown });
   }
@@ -274,7 +274,7 @@ export class TimeStrip {
   }
 }
 
-/** A time in the unit that suits the whole. */
+/** Formats a time in the unit that suits the whole length. */
 export function formatTime(nanoseconds: number, length: number): string {
   const [unit, name] = length >= 1e9 ? [1e9, "s"] : length >= 1e6 ? [1e6, "ms"] : [1e3, "µs"];
   return `${(nanoseconds / unit).toFixed(length / unit >= 1000 ? 1 : length / unit >= 10 ? 2 : 3)} ${name}`;

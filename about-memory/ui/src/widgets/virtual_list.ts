@@ -1,8 +1,9 @@
-// A list of rows of equal height, with elements only for the rows in sight.
+// A list of rows of equal height. Only visible rows have elements.
 //
-// Browsers limit the height of an element: Firefox treats one above 17.9 million pixels as empty, Chromium
-// stops at 33.5 million. So the scrolled element is never higher than MAX_HEIGHT; in longer lists, a position
-// in it maps to a position in the list in proportion. A step of the wheel or a key still moves by its own
+// Browsers limit the height of an element: Firefox treats an element above 17.9 million pixels as empty, and Chromium
+// stops at 33.5 million. So the scrolled element is never higher than MAX_HEIGHT. In longer lists, a position in the
+// element maps to a position in the list in proportion. A step of the wheel or a key still moves by its own distance.
+// The scroll bar is corrected when the scrolling stops.
 // distance; the scroll bar is corrected when the list comes to rest.
 
 import { create } from "./elements";
@@ -22,14 +23,14 @@ export class VirtualList {
   private lastScroll = 0;
   private settle = 0;
 
-  /** The height in sight; 0 until it is known. A read of it from the element would cost a layout after each change. */
+  /** The visible height; 0 until it is known. Reading it from the element would cost a layout after each change. */
   private view = 0;
-  /** The elements in sight, from the top. */
+  /** The visible elements, from the top. */
   private drawn: HTMLElement[] = [];
 
   /**
-   * `render` gives the element of a row. It may give `old`, the element that is in this place, after it has changed what
-   * differs: then a browser styles, lays out and paints no more than that, and selected text stays selected.
+   * `render` returns the element of a row. It may change the differing parts of `old`, the element at this position,
+   * and return it. The browser then styles, lays out and paints only these parts, and selected text stays selected.
    */
   constructor(private readonly render: (row: number, old?: HTMLElement) => HTMLElement) {
     this.element.tabIndex = 0;
@@ -46,19 +47,20 @@ export class VirtualList {
     return (this.view ||= this.element.clientHeight);
   }
 
-  /** The first row in sight. */
+  /** The first visible row. */
   get first(): number {
     return Math.floor(this.top / ROW_HEIGHT);
   }
 
-  /** The number of rows in sight. */
+  /** The number of visible rows. */
   get page(): number {
     return Math.max(1, Math.floor(this.height / ROW_HEIGHT) - 1);
   }
 
   /** Shows a list of `count` rows at the same position. */
   update(count: number) {
-    // An element that was away for a while has lost its place. Before the change this read costs no layout.
+    // An element that was removed for a while has lost its scroll position. Reading the position before the change
+    // costs no layout.
     const scroll = this.element.scrollTop;
     if (count !== this.count) {
       this.count = count;
@@ -74,7 +76,7 @@ export class VirtualList {
     this.moveTo(row * ROW_HEIGHT);
   }
 
-  /** Moves by the least distance that brings a row into sight. */
+  /** Moves by the smallest distance that makes a row visible. */
   reveal(row: number) {
     const place = row * ROW_HEIGHT;
     const view = this.height;
@@ -82,7 +84,7 @@ export class VirtualList {
     else if (place + 2 * ROW_HEIGHT > this.top + view) this.moveTo(place + 2 * ROW_HEIGHT - view);
   }
 
-  /** Draws the rows in sight. */
+  /** Draws the visible rows. */
   draw() {
     const view = this.height;
     if (view === 0) return;
@@ -102,7 +104,7 @@ export class VirtualList {
     return Math.min(this.count * ROW_HEIGHT, MAX_HEIGHT);
   }
 
-  /** The largest positions of the list and of the scrolled element. */
+  /** Returns the largest positions of the list and of the scrolled element. */
   private reach(): { list: number; bar: number } {
     const view = this.height;
     return {

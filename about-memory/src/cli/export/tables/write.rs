@@ -21,10 +21,10 @@ use super::super::profile::StackConversion;
 use super::super::{ExportCommand, has_end};
 use super::{ParquetTable, TableArguments};
 
-/// How the nodes of a heap snapshot are grouped: the name of a breakdown.
+/// The name of the breakdown that groups the nodes of a heap snapshot.
 const BY: &str = "type";
 
-/// What a source is.
+/// The contents of a source.
 enum RunSource {
     Reports(Box<ReportSet>),
     Stacks(Box<StackProfile>),
@@ -76,12 +76,12 @@ impl ExportCommand {
         for (index, (_, source)) in runs.iter().enumerate() {
             if !source.tables().contains(&table) {
                 let of = source.tables().iter().map(|table| table.name()).collect::<Vec<_>>().join(" and ");
-                let message = format!("{}: has no table {}, but {of}", name(index), table.name());
+                let message = format!("{}: has no table {}; it has {of}", name(index), table.name());
                 return Err(Failure::Usage(message));
             }
         }
         if runs.len() > 1 && !matches!(table, ParquetTable::Reports | ParquetTable::Warnings) {
-            return Err(Failure::Usage(format!("a file of {} has one source", table.name())));
+            return Err(Failure::Usage(format!("a file of {} takes one source only", table.name())));
         }
         let path = self.output.as_deref().filter(|path| path.as_os_str() != "-");
         let Some(path) = path else {
@@ -246,14 +246,14 @@ fn write(
 }
 
 impl TableArguments {
-    /// What all rows of the source have in common.
+    /// Returns the values that all rows of the source share.
     fn run(&self, source: &InputArgument, read: &RunSource) -> Result<ParquetRun, Failure> {
         let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = || since(SystemTime::now());
         let pid = source.process()?;
         let changed = || {
             let time = fs::metadata(source.path()).ok().filter(fs::Metadata::is_file)?.modified().ok()?;
-            // Seconds survive a copy; what is below them often does not.
+            // A copy of a file keeps the seconds of its time, and often loses the fractions.
             Some(Duration::from_secs(since(time).as_secs()))
         };
         let in_file = match read {
@@ -284,7 +284,7 @@ fn file_of(program: &str) -> String {
     program.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
-/// The name of the program, or of the file if nothing else is known.
+/// Returns the name of the program. If the source does not contain it, the name of the file.
 fn service_of(source: &InputArgument, read: &RunSource) -> String {
     let name = match read {
         RunSource::Reports(set) => {
@@ -300,7 +300,7 @@ fn service_of(source: &InputArgument, read: &RunSource) -> String {
     }
 }
 
-/// The name of this machine, where the system has it as a file.
+/// Returns the name of this machine; `None` if the system has no file with the name.
 fn host_name() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())

@@ -1,7 +1,8 @@
-//! What keeps a block alive, and what it keeps alive: the words of a scan dump as a graph.
+//! Finds what keeps a block alive and what the block keeps alive. The graph is built from the words of a scan dump.
 //!
-//! A dump does not contain stacks and static data. So the root of the graph, "outside of the heap", points to
-//! each block that no other block points to, and to one block of each ring that no block outside of it points to.
+//! A dump does not contain stacks and static data, so pointers from there are unknown. Therefore the root of the graph,
+//! "outside of the heap", points to each block without a pointer from another block. It also points to one block of
+//! each ring to which no other block points.
 
 use std::fmt::Write as _;
 
@@ -107,11 +108,11 @@ fn id(place: usize) -> NodeId {
     NodeId(place as u64 + 1)
 }
 
-/// Which blocks point to which.
+/// The pointers between blocks.
 struct BlockLinks {
-    /// By block: the blocks it points to, each once, with the byte offset of the first pointer.
+    /// For each block: the blocks that it points to, each once, with the byte offset of the first pointer.
     to: Vec<Vec<(usize, usize)>>,
-    /// By block: some block that points to it.
+    /// For each block: one of the blocks that point to it. `None` if no block points to it.
     from: Vec<Option<usize>>,
 }
 
@@ -146,7 +147,7 @@ impl BlockLinks {
             if reached[start] {
                 continue;
             }
-            // Follow the pointers backwards until the walk meets itself: that block is in a ring.
+            // Follows the pointers backwards until the walk returns to a block. That block is in a ring.
             let mut at = start;
             while walked[at] != start {
                 walked[at] = start;

@@ -1,4 +1,4 @@
-//! The screen of heap snapshots.
+//! Tests of the screen of heap snapshots.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn a_snapshot_has_aggregate_dominators_suspects_nodes_and_paths() {
     shown.until("inverted");
     shown.keys("i");
     shown.until("Function");
-    // From the group to its nodes, to the paths of the first, and back.
+    // From the group to its nodes, to the paths of the first node, and back.
     shown.keys("u");
     let lines = shown.until(" NODE");
     assert!(lines[1].ends_with("nodes of the group"), "{lines:#?}");
@@ -41,7 +41,7 @@ fn a_snapshot_has_aggregate_dominators_suspects_nodes_and_paths() {
     shown.press(KeyCode::Tab);
     shown.keys("S");
     assert_eq!(shown.lines()[23], "choose a process on the first screen with S");
-    // The next snapshot, and the one before.
+    // The next snapshot, then the previous one.
     let other = session.open(&small().with_file_name("medium.fxsnapshot")).unwrap();
     session.wait_until_read(other);
     shown.keys("]");
@@ -53,7 +53,7 @@ fn a_snapshot_has_aggregate_dominators_suspects_nodes_and_paths() {
 /// As on the page of `serve`, two levels of dominators are open until the reader closes them.
 #[test]
 fn the_first_levels_of_dominators_are_open() {
-    // Two owners, each of two lists of a leaf, which has a part.
+    // Two owners, each with two lists. Each list has a leaf with one part.
     let mut builder = GraphBuilder::new();
     let name = builder.text("Node").unwrap();
     let below = |id| match id {
@@ -94,13 +94,13 @@ fn the_first_levels_of_dominators_are_open() {
         let now = if is_open { options.clone() } else { options.clone().close(first) };
         assert_eq!(addresses(shown.lines()), expected(now), "{key:?}");
     }
-    // What was closed is open again in a view that begins anew.
+    // A closed row is open again in a new view.
     (0..3).for_each(|_| assert!(shown.press(KeyCode::Tab).is_none()));
     shown.until(" NODE");
     assert_eq!(addresses(shown.until("dominators")), seen);
 }
 
-/// The row around the chosen one may be far above what is in sight.
+/// The parent of the chosen row may be far above the visible rows.
 #[test]
 fn left_reaches_the_row_around() {
     let mut builder = GraphBuilder::new();
@@ -121,12 +121,12 @@ fn left_reaches_the_row_around() {
     shown.press(KeyCode::Left);
     let lines = shown.lines();
     assert!(lines[3].contains("▾ other › Owner"), "{lines:#?}");
-    // From a leaf that is among those which open by themselves, too.
+    // Also from a leaf among the rows that open by themselves.
     shown.press(KeyCode::Down);
     shown.lines();
     shown.press(KeyCode::Left);
     assert!(shown.has("▾ other › Owner"));
-    // It is chosen, so Left closes it.
+    // The row is now chosen, so Left closes it.
     shown.press(KeyCode::Left);
     assert!(shown.has("▸ other › Owner") && !shown.has("Leaf"));
 }

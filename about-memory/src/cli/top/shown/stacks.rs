@@ -1,4 +1,4 @@
-//! The screens of types and of stacks.
+//! Tests of the screens of types and of stacks.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn types_have_tables_and_lead_to_blocks() {
         TypeTable::by_pointers(
             "disagreement",
             "Disagreements",
-            vec![row(0, "A, and the stack says B", None)],
+            vec![row(0, "A, and the stack names B", None)],
             10,
         ),
     ];
@@ -51,9 +51,9 @@ fn types_have_tables_and_lead_to_blocks() {
     shown.press(KeyCode::Enter);
     assert_eq!(shown.lines()[23], "choose a row of a type");
     shown.press(KeyCode::Tab);
-    assert_eq!(shown.lines()[2..4], ["  POINTERS WHAT", "     1,234 A, and the stack says B"]);
+    assert_eq!(shown.lines()[2..4], ["  POINTERS WHAT", "     1,234 A, and the stack names B"]);
     shown.press(KeyCode::Tab);
-    // From a type to its blocks: those of the snapshot.
+    // From a type to its blocks in the snapshot.
     shown.press(KeyCode::Enter);
     let lines = shown.until(" GROUP");
     assert!(lines[1].ends_with(": Function"), "{lines:#?}");
