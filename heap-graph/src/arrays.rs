@@ -13,7 +13,7 @@ const LARGE: usize = 32 << 20;
 /// pages that already exist stay small.
 pub(crate) fn huge<T>(mut array: Vec<T>) -> Vec<T> {
     if array.capacity() * size_of::<T>() >= LARGE {
-        array.into_iter().map(|_| unreachable!("the array is empty")).collect()
+        request_huge_pages(&mut array);
     }
     array
 }

@@ -301,7 +301,7 @@ impl RowTree<'_> {
             Some((parent, name)) if shown == 0 => format!("{parent}/{mark}{name}"),
             _ => format!("{path}/{mark}(others)"),
         };
-        let what = if self.kind == Kind::Heap { "no reporter claims" } else { "was reported twice" };
+        let plural = if rest.functions == 1 { "" } else { "s" };
         let what =
             if self.kind == Kind::Heap { "that no reporter claims" } else { "that was reported twice" };
         let number = rest.functions;
