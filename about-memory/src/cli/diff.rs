@@ -129,7 +129,9 @@ impl DiffCommand {
             return Err(Failure::Usage(reason.to_owned()));
         }
         if self.first.is_stdin() || self.second.is_stdin() {
-            return Err(Failure::Usage("dumps and recordings cannot be standard input here".to_owned()));
+            return Err(Failure::Usage(
+                "dumps and recordings must be files here, not standard input".to_owned(),
+            ));
         }
         let view = program_view::options(on_terminal()).verbose(self.view.is_verbose());
         let paths = [self.first.path(), self.second.path()];

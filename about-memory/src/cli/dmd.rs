@@ -171,7 +171,7 @@ impl DmdCommand {
         let from_stdin = [Some(&self.file), self.file2.as_ref()];
         let from_stdin = from_stdin.into_iter().flatten().filter(|path| dump_limits::is_stdin(path)).count();
         if from_stdin > 1 {
-            return Err(Failure::Usage("standard input can be given once only".to_owned()));
+            return Err(Failure::Usage("standard input can be given only once".to_owned()));
         }
         if self.json && self.has_trees(false) {
             return Err(Failure::Usage(

@@ -150,7 +150,7 @@ impl ExportCommand {
             )));
         }
         if self.sources.iter().filter(|source| source.is_stdin()).count() > 1 {
-            return Err(Failure::Usage("standard input can be given once only".to_owned()));
+            return Err(Failure::Usage("standard input can be given only once".to_owned()));
         }
         self.check_options(format)?;
         let first = &self.sources[0];
@@ -236,7 +236,7 @@ impl ExportCommand {
                 None => format!("{}: no format has this ending; use --format", path.display()),
             },
         };
-        Err(Failure::Usage(format!("{name}: one of {}", ExportFormat::names())))
+        Err(Failure::Usage(format!("{name} (formats: {})", ExportFormat::names())))
     }
 
     fn stacks(&self, format: ProfileFormat) -> Result<(), Failure> {

@@ -70,7 +70,7 @@ impl HtmlCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         let mut options = HtmlOptions::new();
         if self.file.is_stdin() && self.dmd.as_deref().is_some_and(dump_limits::is_stdin) {
-            return Err(Failure::Usage("standard input can be given once only".to_owned()));
+            return Err(Failure::Usage("standard input can be given only once".to_owned()));
         }
         let set = match &self.second {
             Some(second) => self.read_two(second, &mut options),
@@ -147,7 +147,9 @@ impl HtmlCommand {
             ));
         }
         if self.file.is_stdin() || second.is_stdin() {
-            return Err(Failure::Usage("dumps and recordings cannot be standard input here".to_owned()));
+            return Err(Failure::Usage(
+                "dumps and recordings must be files here, not standard input".to_owned(),
+            ));
         }
         let limits = self.reading.dump_options();
         let read = |input: &InputArgument| {

@@ -122,7 +122,7 @@ impl InputArgument {
         reading: &ReadLimits,
     ) -> Result<(ReportSet, ReportSet), Failure> {
         if first.is_stdin() && second.is_stdin() {
-            return Err(Failure::Usage("standard input can be given once only".to_owned()));
+            return Err(Failure::Usage("standard input can be given only once".to_owned()));
         }
         // Read the file first: if that fails, there is no need to wait for standard input.
         if first.is_stdin() {

@@ -65,7 +65,7 @@ enum SeriesOrder {
 impl SeriesCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         if self.files.iter().filter(|file| file.is_stdin()).count() > 1 {
-            return Err(Failure::Usage("standard input can be given once only".to_owned()));
+            return Err(Failure::Usage("standard input can be given only once".to_owned()));
         }
         let options = SeriesOptions::new()
             .depth(u32::try_from(self.depth).unwrap_or(u32::MAX))

@@ -10,7 +10,7 @@ use crate::platform::{self, PrivateSocket};
 const LOOPBACK: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
 /// The usual port of HTTP.
 const HTTP: u16 = 80;
-/// The default port of the browser's machine, if ssh forwards a port to a socket.
+/// The default port on the browser's machine, if ssh forwards a port to a socket.
 const FORWARDED: u16 = 8123;
 
 /// The place where a server listens.

@@ -53,7 +53,7 @@ pub(super) struct SeriesSources<'a> {
 impl SeriesRequest {
     pub(super) fn run(self, of: &SeriesSources<'_>) -> Result<HttpResponse, HttpRefusal> {
         if self.path.len() > MAX_PATH || self.depth > MAX_DEPTH {
-            let reason = format!("a path may have {MAX_PATH} bytes, and {MAX_DEPTH} levels below it");
+            let reason = format!("a path may have at most {MAX_PATH} bytes, and {MAX_DEPTH} levels below it");
             return Err(HttpRefusal::new(400, reason));
         }
         let mut options = SeriesOptions::new().depth(self.depth);

@@ -106,7 +106,7 @@ pub(super) fn compute(key: &TaskKey, needs: &TaskInputs<'_>) -> Result<QueryAnsw
                 };
                 trees.push(CensusTree::new(report, &shape(*invert, filter)));
             }
-            // In an inverted tree, `bytes` of each group already contains the number of its leaves.
+            // In an inverted tree, the own bytes of a group are the bytes of its leaves.
             let amount = |node: &CensusTreeNode| if *invert { node.bytes } else { node.total_bytes };
             Ok(QueryAnswer::Generations(Generations::new(&trees, amount)))
         }

@@ -112,7 +112,7 @@ pub enum Query {
         snapshot: SnapshotId,
         /// The groups of the census.
         by: GroupBy,
-        /// The filter, as in [`Census`](Self::Census).
+        /// The filter, as in `Census`.
         #[serde(default)]
         filter: String,
     },
@@ -124,10 +124,10 @@ pub enum Query {
         comparison: SnapshotId,
         /// The groups of both censuses.
         by: GroupBy,
-        /// Whether the tree is inverted, as in [`Census`](Self::Census).
+        /// Whether the tree is inverted, as in `Census`.
         #[serde(default)]
         invert: bool,
-        /// The filter, as in [`Census`](Self::Census).
+        /// The filter, as in `Census`.
         #[serde(default)]
         filter: String,
     },
@@ -137,10 +137,10 @@ pub enum Query {
         snapshots: Vec<SnapshotId>,
         /// The groups of all censuses.
         by: GroupBy,
-        /// Whether the tree is inverted, as in [`Census`](Self::Census).
+        /// Whether the tree is inverted, as in `Census`.
         #[serde(default)]
         invert: bool,
-        /// The filter, as in [`Census`](Self::Census).
+        /// The filter, as in `Census`.
         #[serde(default)]
         filter: String,
     },

@@ -20,7 +20,7 @@ pub struct RowsOptions {
     pub open: HashSet<u64>,
     /// The rows that are open with all rows below them. At most 10,000 rows open in this way.
     pub open_below: HashSet<u64>,
-    /// The closed rows among the rows that [`open_below`](Self::open_below) or a filter opens.
+    /// The closed rows among the rows that `depth`, `open_below` or a filter opens.
     pub closed: HashSet<u64>,
     /// The number of levels that open by themselves, at most 3. Only the first 15 rows of each level open.
     pub depth: usize,

@@ -313,7 +313,7 @@ fn the_name_of_the_output_tells_the_format() {
     }
     let message = error(&["export", path(&dump), "-o", "a.json"], folder.path(), 2);
     assert!(
-        message.starts_with("a.json: no format has this ending; use --format: one of pprof, dhat"),
+        message.starts_with("a.json: no format has this ending; use --format (formats: pprof, dhat"),
         "{message}"
     );
     let message = error(&["export", path(&dump)], folder.path(), 2);

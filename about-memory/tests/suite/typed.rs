@@ -48,7 +48,7 @@ fn listening(program: &Path, arguments: &[&Path], sockets: &Path) -> Child {
     child
 }
 
-/// Returns the unreaped child processes of a process's threads.
+/// Returns the child processes of a process's threads that are not waited for yet.
 #[cfg(target_os = "linux")]
 fn children(pid: u32) -> String {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();

@@ -70,7 +70,7 @@ impl WhyCommand {
             all.map(|block| heap.type_name(block)).filter(|name| name.contains(&self.what)).collect();
         let names: Vec<_> = similar.iter().take(SIMILAR).map(String::as_str).collect();
         let hint = match names.is_empty() {
-            true => "about-memory heap types lists all".to_owned(),
+            true => "list all with: about-memory heap types".to_owned(),
             false => format!("similar ones: {}", names.join(", ")),
         };
         Err(self.heap.failure(anyhow::anyhow!("no block has the type {}; {hint}", self.what)))

@@ -59,7 +59,7 @@ pub(super) struct OwnAllocator {
 }
 
 impl OwnAllocator {
-    /// Searches the file of a program. `None` also if the program contains the wrapper `dmd::Dmd`: the wrapper records
+    /// Searches the file of a program. Also returns `None` if the program contains the wrapper `dmd::Dmd`: the wrapper records
     /// the blocks.
     pub(super) fn find(program: &Path) -> Option<Self> {
         let file = ReadCache::new(File::open(program).ok()?);
