@@ -49,13 +49,13 @@
 //! have no rows of DMD below `heap-unclassified`.
 //!
 //! - One request runs at a time in a process, whatever the number of endpoints. Other requests get the status 429 with
-//! `Retry-After`.
+//!   `Retry-After`.
 //! - While a difference waits for its second profile, other requests are answered. Another difference gets the status
-//! 429, with the remaining time in `Retry-After`. A difference whose client is gone ends ([`GetRequest::wanted`]).
-//! - A request takes at most [`EndpointOptions::deadline`], plus the seconds of a difference. After that the answer is
-//! 503. A reporter or a snapshot that is still running blocks other requests until it ends.
+//!   429, with the remaining time in `Retry-After`. A difference whose client is gone ends ([`GetRequest::wanted`]).
+//! - A request takes at most [`EndpointOptions::deadline`], plus the seconds of a difference. After that, the status of
+//!   the answer is 503. A reporter or a snapshot that is still running blocks other requests until it ends.
 //! - A profile needs a dump in a private file in the folder for temporary files; the file is deleted before it is read.
-//! It also needs the memory to read the dump: the endpoint reads at most [`EndpointOptions::max_dump_bytes`].
+//!   It also needs the memory to read the dump: the endpoint reads at most [`EndpointOptions::max_dump_bytes`].
 //! - A body has at most [`EndpointOptions::max_bytes`].
 //!
 //! # DMD

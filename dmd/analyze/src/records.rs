@@ -189,7 +189,7 @@ pub struct Analysis {
     types: Vec<Option<Arc<TypeVerdict>>>,
     /// The reporters, each with its reported amount and its measured amount.
     pub(crate) reporters: Vec<ReporterAmounts>,
-    /// Reported pointers that do not point to the start of a live block. For a difference, those in the later dump.
+    /// Reported pointers that do not point to the start of a live block. A difference has the pointers of the later dump.
     pub(crate) faults: Vec<ReportFault>,
 }
 
@@ -211,7 +211,7 @@ impl Analysis {
         (grouping.finish(vec![DumpInvocation::new(&dump)]), of_blocks)
     }
 
-    /// Groups the blocks of `second` minus those of `first`.
+    /// Groups the blocks of `second` minus the blocks of `first`.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Finds the blocks that point to a block, in a scan dump with clamped contents. The text is that of Firefox's
-//! `block_analyzer.py`.
+//! Finds the blocks that point to a block, in a scan dump with clamped contents. The output equals the output of
+//! Firefox's `block_analyzer.py`.
 
 use core::cell::OnceCell;
 use core::fmt::{self, Display};

@@ -212,8 +212,8 @@ impl FoldRules {
         Self::default()
     }
 
-    /// Adds a rule: the view also folds a frame if `rule` returns true for its text, such as `app::f
-    /// (/home/me/app/src/f.rs:7)`.
+    /// Adds a rule: the view also folds a frame if `rule` returns true for its text, such as
+    /// `app::f (/home/me/app/src/f.rs:7)`.
     #[must_use]
     pub fn also(mut self, rule: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         self.rules.push(Box::new(rule));

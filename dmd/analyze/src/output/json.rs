@@ -11,13 +11,13 @@ use crate::records::{Analysis, BlockSums, CutStackId, KindSection, RecordTable, 
 /// The text is an object with these members:
 /// - `version`: 1.
 /// - `invocations`: `dmdEnvVar` and `mode` of each dump, and `at` with `peak` if the blocks are from the heap's peak.
-/// For a sample by bytes, `sampleBytes` is its mean distance.
+///   For a sample by bytes, `sampleBytes` is its mean distance.
 /// - `total`: sums.
 /// - `kinds`: each with `kind`, sums, `records` (the number of records without filters), and `shown`, the list of
-/// records. A record has sums, `sizes` (pairs of usable size and count, as in the text), `addresses` (scan mode), and
-/// the stacks `allocatedAt` and `reportedAt`, innermost frame first.
+///   records. A record has sums, `sizes` (pairs of usable size and count, as in the text), `addresses` (scan mode), and
+///   the stacks `allocatedAt` and `reportedAt`, innermost frame first.
 /// - `reportFaults`, if reporters reported pointers without a live block: `kind` (`not-heap`, `interior` or `freed`),
-/// `path`, `count`, the first `address`, the function `reporter` with its `place`, and the stack `reportedAt`.
+///   `path`, `count`, the first `address`, the function `reporter` with its `place`, and the stack `reportedAt`.
 /// - `tables`: the requested tables.
 ///
 /// Sums are `blocks`, `requested`, `slop` and `usable` (bytes), and `estimated` if they contain sampled blocks. For a

@@ -25,7 +25,7 @@ const AGAIN: usize = 3;
 
 type IgnoreRule = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// Which blocks count as leaks.
+/// Options that decide which blocks count as leaks.
 #[derive(Default)]
 pub struct LeakOptions {
     known: bool,
@@ -54,8 +54,8 @@ impl LeakOptions {
         self
     }
 
-    /// Leaves out stacks with an ignored frame. `rule` returns true for the text of an ignored frame, such as `app::f
-    /// (/home/me/app/src/f.rs:7)`.
+    /// Leaves out stacks with an ignored frame. `rule` returns true for the text of an ignored frame, such as
+    /// `app::f (/home/me/app/src/f.rs:7)`.
     #[must_use]
     pub fn ignore(mut self, rule: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         self.ignored.push(Box::new(rule));

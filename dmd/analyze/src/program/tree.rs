@@ -16,7 +16,7 @@ const ROWS: usize = 10;
 /// A row with less than the whole divided by this number counts as small.
 const SMALL: u128 = 1000;
 
-/// Memory by keys, each below the one before. Its `Display` gives a tree for each kind of record.
+/// Memory grouped by several keys, one level for each key. Its `Display` writes a tree for each kind of record.
 #[derive(Debug)]
 pub struct HolderTree {
     keys: Vec<HolderKey>,

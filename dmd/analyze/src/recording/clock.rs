@@ -25,7 +25,7 @@ impl TickClock {
     }
 
     /// The time of a tick. Between two pairs the time is interpolated.
-    // `tick` would have a copy for each of its steps.
+    // Not inlined: the compiler would put a copy into each step of the loop in `tick`.
     #[inline(never)]
     pub(crate) fn nanoseconds(&self, tick: u64) -> u64 {
         self.map(tick, |pair| *pair, self.length)

@@ -1,4 +1,4 @@
-//! Events of a recording, as the replay takes them.
+//! Events of a recording in the form that the replay needs.
 
 use dmd_format::recording::RecordedBlock;
 

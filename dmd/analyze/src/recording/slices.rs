@@ -1,7 +1,7 @@
 //! A recording as a table: for each row of stacks, the blocks by the slices of time in which they began and ended.
 //!
-//! From the table follow the blocks that are alive at the end of a slice, and those of them that began after an earlier
-//! slice.
+//! The table gives the blocks that are alive at the end of a slice, and the part of them that began after the end of an
+//! earlier slice.
 
 use std::collections::BTreeMap;
 
@@ -54,8 +54,7 @@ pub(crate) struct SliceStep {
 /// If the table gets too many cells, its slices become longer. So its memory is bounded, and its figures stay exact.
 #[derive(Debug)]
 pub(crate) struct SliceObserver {
-    /// The row of each stack. Stacks beyond the end have the row of the first stack, which stands for blocks without a
-    /// stack.
+    /// The row of each stack. The first stack represents blocks without a stack; stacks beyond the end have its row.
     rows: Vec<u32>,
     bounds: Vec<SliceBound>,
     /// The current slice of each step.

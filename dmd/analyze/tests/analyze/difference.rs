@@ -1,4 +1,4 @@
-//! Differences of dumps beyond those that Firefox's script compares.
+//! Differences of dumps that Firefox's script does not compare.
 
 use dmd_analyze::{Analysis, AnalyzeOptions, StackFilter};
 

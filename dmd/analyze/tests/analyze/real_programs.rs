@@ -55,7 +55,7 @@ fn build_id(dump: &[u8]) -> String {
     dump["modules"][0]["buildId"].as_str().unwrap().to_owned()
 }
 
-/// What the user sees first.
+/// The first output that a user sees.
 struct Screens {
     summary: HeapSummary,
     /// The output of `about-memory run` when the program has ended.

@@ -65,7 +65,7 @@ fn add_path<'t>(text: &'t str, path: &mut Vec<&'t str>, arguments: &mut Vec<&'t 
     Some(())
 }
 
-/// Adds a segment such as `Vec<T, A>`. A segment `<T, A>` belongs to the one before it.
+/// Adds a segment such as `Vec<T, A>`. A segment `<T, A>` belongs to the segment before it.
 fn add_segment<'t>(part: &'t str, path: &mut Vec<&'t str>, arguments: &mut Vec<&'t str>) -> Option<()> {
     let (name, inside) = match part.find('<').filter(|_| part.ends_with('>')) {
         // `{impl#3}` and `{closure_env#0}<T>` are names with generics; `<impl Trait for T>` has no name.

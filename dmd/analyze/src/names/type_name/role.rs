@@ -166,7 +166,7 @@ fn is_concrete(argument: &str) -> bool {
     !argument.ends_with("::Global") && !is_stand_in(argument)
 }
 
-/// Whether a type contains another, as a whole word.
+/// Whether the text of a type contains `word` as a whole word.
 fn mentions(text: &str, word: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     text.match_indices(word).any(|(at, _)| {

@@ -13,14 +13,14 @@ use crate::recording::{LIFE_LIMITS, UsageLine};
 /// - `version` (1), `command`, `process`, `complete` (false if the process was killed), and `warnings`.
 /// - `beganLate`, only if true: the recording started while the program ran, and does not contain older blocks.
 /// - `peak`, `end` and `older`: the heap at its peak, at the end, and the blocks older than the recording. Each has
-/// `seconds` since the start, requested `bytes`, and `blocks`.
+///   `seconds` since the start, requested `bytes`, and `blocks`.
 /// - The counts `allocations`, `frees`, `reallocations` and `temporary`.
 /// - `stepSeconds`, the length of a step.
 /// - `total`, a line, and the lists `sites`, `types` and `threads`, whose items are lines with `name` and `place`.
 /// - `grown`: blocks that only grew, by site. `blocks`, `moves`, the bytes `copied`, and `largest`, the block that grew
-/// to the largest size, with its first size `from`, its last size `to` and its `moves`.
+///   to the largest size, with its first size `from`, its last size `to` and its `moves`.
 /// - `freedByOthers`: `blocks` and `bytes` that thread `freedBy` freed or moved, and that thread `allocatedBy` had
-/// allocated.
+///   allocated.
 ///
 /// A line has the live bytes `highest`, `atPeak` and `atEnd`, the counts `allocations` (with reallocations) and
 /// `temporary`, and the bytes `allocated`. Its lists `live` (the most live bytes) and `made` (allocations and

@@ -11,14 +11,14 @@ use crate::print::{JsonString, list};
 /// The text is an object with these members:
 /// - `version` (1) and `warnings`.
 /// - `blocks` and `bytes` (requested bytes): the sums of all leaks. For a sample by bytes also `estimated`, and
-/// `standardError`, an upper bound of the standard error of `bytes`.
+///   `standardError`, an upper bound of the standard error of `bytes`.
 /// - `beganLate`, only for a recording that started while the program ran, and so does not contain older blocks.
 /// - `stacks`: the number of stacks of leaks.
 /// - `leaks`: each with `blocks`, `bytes`, `sizes` (pairs of size and count, the largest size first: requested sizes of
-/// a recording, usable sizes of a dump), and the stack `allocatedAt`, innermost frame first. A leak of a recording also
-/// has `growth` (`again` if it is from several parts of the time, else `once`), `allocations` (all allocations of the
-/// stack, freed blocks included), the seconds `first` and `last` of its first and last block, and `times`: its blocks
-/// by twentieths of the time.
+///   a recording, usable sizes of a dump), and the stack `allocatedAt`, innermost frame first. A leak of a recording
+///   also has `growth` (`again` if it is from several parts of the time, else `once`), `allocations` (all allocations
+///   of the stack, freed blocks included), the seconds `first` and `last` of its first and last block, and `times`: its
+///   blocks by twentieths of the time.
 /// - `apart`: `blocks` and `bytes` of blocks that are not leaks, with the reason as `what`.
 #[derive(Debug)]
 pub struct LeaksJson<'l> {
