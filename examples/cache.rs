@@ -1,4 +1,4 @@
-//! The ten lines of the README.
+//! The code of the README.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a few lines, and the tree is the output")]
 
@@ -22,7 +22,7 @@ fn main() {
         let words = (0..i % 50).map(|w| (format!("word {w}"), vec![i; 3])).collect();
         PAGES.lock().unwrap().push(Page { title: format!("page {i}"), words });
     }
-    let forgotten = vec![0_u8; 3 << 20]; // what nobody reports
+    let forgotten = vec![0_u8; 3 << 20]; // memory that no reporter reports
     println!("{}", about_memory::text(&collect_reports(&Default::default())));
     drop(forgotten);
 }

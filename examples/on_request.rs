@@ -1,7 +1,7 @@
-//! A service whose call stacks can be recorded while it runs: DMD waits until `about-memory track`, or the page of
-//! `about-memory serve`, asks for them. Start it with `ABOUT_MEMORY=listen`; Ctrl-C ends it.
+//! A service with call stacks that can be recorded while it runs. DMD waits until `about-memory track`, or the page of
+//! `about-memory serve`, requests them. Start it with `ABOUT_MEMORY=listen`; Ctrl-C ends it.
 
-#![allow(clippy::print_stdout, reason = "tells that it is ready")]
+#![allow(clippy::print_stdout, reason = "prints that it is ready")]
 
 use std::alloc::System;
 use std::collections::VecDeque;
@@ -11,10 +11,10 @@ use std::time::Duration;
 #[global_allocator]
 static ALLOCATOR: dmd::Dmd<System> = dmd::Dmd::on_request(System);
 
-/// The sessions that the service keeps.
+/// The maximum number of sessions that the service keeps.
 const KEPT: usize = 200;
 
-/// What one client has sent.
+/// The data that one client has sent.
 struct Session {
     name: String,
     body: Vec<u8>,

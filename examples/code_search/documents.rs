@@ -14,7 +14,7 @@ pub(crate) struct DocumentId(u32);
 pub(crate) struct Line(u32);
 
 impl Line {
-    /// The line's number as editors count: from one.
+    /// The line's number in editors, which count from one.
     pub(crate) fn number(self) -> u32 {
         self.0 + 1
     }
@@ -26,12 +26,12 @@ pub(crate) struct Document {
     /// The path to show.
     pub(crate) path: PathBuf,
     text: String,
-    /// The place in the text where each line starts.
+    /// The offset in the text at which each line starts.
     line_starts: Vec<u32>,
 }
 
 impl Document {
-    /// Makes a document of less than 4 GiB.
+    /// Makes a document. The text must be smaller than 4 GiB.
     pub(crate) fn new(path: PathBuf, text: String) -> Self {
         let mut line_starts = vec![0];
         let ends = text.bytes().zip(1_u32..).filter(|&(byte, _)| byte == b'\n');
@@ -40,7 +40,7 @@ impl Document {
         Self { path, text, line_starts }
     }
 
-    /// Its lines with their numbers, without line ends.
+    /// The lines of the document with their numbers, without line ends.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (Line, &str)> {
         (0..).map(Line).zip(self.text.lines())
     }
@@ -66,7 +66,7 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
-    /// Keeps a document, and gives it a number.
+    /// Adds a document, and gives it a number.
     pub(crate) fn add(&mut self, document: Document) -> DocumentId {
         let id = u32::try_from(self.documents.len()).expect("limited text has fewer files than 2^32");
         self.bytes += document.text.len() as u64;
@@ -79,12 +79,12 @@ impl Documents {
         &self.documents[id.0 as usize]
     }
 
-    /// Bytes of text.
+    /// The number of bytes of text.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Documents kept.
+    /// The number of documents.
     pub(crate) fn len(&self) -> usize {
         self.documents.len()
     }

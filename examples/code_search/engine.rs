@@ -12,7 +12,7 @@ use crate::ranking::{self, Scratch};
 use crate::statistics::Statistics;
 use crate::words;
 
-/// Reads documents first ([`add`](Self::add), [`finish`](Self::finish)), then answers queries on any thread.
+/// First reads documents ([`add`](Self::add), [`finish`](Self::finish)), then answers queries on any thread.
 #[derive(Debug, Default)]
 pub(crate) struct Engine {
     pub(crate) interner: Interner,
@@ -56,7 +56,7 @@ impl Engine {
         }
     }
 
-    /// Answers a query, and keeps the answer for the next time.
+    /// Answers a query, and keeps the answer in the cache.
     pub(crate) fn answer(&self, query: &Query, scratch: &mut Scratch) -> Arc<Answer> {
         let cached = self.cache.get(query);
         self.statistics.count(cached.is_some());
@@ -77,12 +77,12 @@ impl Engine {
     }
 }
 
-/// Why some words do not make a query.
+/// The reason why words do not make a query.
 #[derive(Debug)]
 pub(crate) enum QueryError {
-    /// The text has no word.
+    /// The text contains no word.
     NoWord,
-    /// No document has this word.
+    /// No document contains this word.
     UnknownWord(String),
 }
 

@@ -1,32 +1,32 @@
-//! Owns the inverted index: for each word, the lines that have it.
+//! Owns the inverted index: for each word, the lines that contain it.
 
 use memory_reporter::MallocSizeOf;
 
 use crate::documents::{DocumentId, Line};
 use crate::interner::TermId;
 
-/// A line that has a word.
+/// A line that contains a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, MallocSizeOf)]
 pub(crate) struct Posting {
     pub(crate) document: DocumentId,
     pub(crate) line: Line,
 }
 
-/// The lines of one word: each once, sorted by document and line.
+/// The lines of one word, without duplicates, sorted by document and line.
 #[derive(Debug, Default, MallocSizeOf)]
 pub(crate) struct PostingList {
     postings: Vec<Posting>,
-    /// The number of documents that have the word.
+    /// The number of documents that contain the word.
     documents: u32,
 }
 
 impl PostingList {
-    /// The lines.
+    /// The lines of the word.
     pub(crate) fn postings(&self) -> &[Posting] {
         &self.postings
     }
 
-    /// The number of documents that have the word.
+    /// The number of documents that contain the word.
     pub(crate) fn documents(&self) -> u32 {
         self.documents
     }
@@ -51,7 +51,7 @@ impl PostingList {
 /// The lines of every word.
 #[derive(Debug, Default, MallocSizeOf)]
 pub(crate) struct Index {
-    /// By [`TermId`].
+    /// The lists of lines, indexed by [`TermId`].
     lists: Vec<PostingList>,
     postings: usize,
 }

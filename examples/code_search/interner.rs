@@ -1,4 +1,4 @@
-//! Owns every distinct word, once.
+//! Owns each distinct word once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Interner {
         id
     }
 
-    /// The number of a word, if it is known.
+    /// The number of a word; `None` if the word is unknown.
     pub(crate) fn get(&self, word: &str) -> Option<TermId> {
         self.ids.get(word).copied()
     }

@@ -1,15 +1,15 @@
 //! A search engine over source code, as a model of a program that accounts for its memory.
 //!
-//! It reads every text file below a directory, indexes their words, answers a batch of generated
-//! queries on worker threads, and then answers the queries of the command line. At the end it
-//! prints its own memory, as Firefox's about:memory would.
+//! The program reads every text file below a directory, and indexes the words. It answers a batch of generated queries
+//! on worker threads, and then the queries of the command line. At the end it prints its own memory, like Firefox's
+//! about:memory.
 //!
-//! Its long-lived memory has five owners: [`interner`] (words), [`documents`] (text), [`index`]
-//! (the lines of each word), [`query_cache`] (answers) and [`workers`] (the state of each worker).
-//! They derive `MallocSizeOf`; [`reporters`] reports their sizes. The program reports the query cache
-//! only with `--report-cache`: without it, its bytes are part of `heap-unclassified`, and DMD shows which
-//! stacks allocated them (`--dmd`). With `--report-twice` two reporters report the documents, which DMD
-//! shows too. With `--serve` it stays up, and answers the program `about-memory`.
+//! Its long-lived memory has five owners: [`interner`] (words), [`documents`] (text), [`index`] (the lines of each
+//! word), [`query_cache`] (answers) and [`workers`] (the state of each worker). They derive `MallocSizeOf`;
+//! [`reporters`] reports their sizes. The program reports the query cache only with `--report-cache`. Without this
+//! option the cache's bytes are part of `heap-unclassified`, and DMD shows which stacks allocated them (`--dmd`). With
+//! `--report-twice` two reporters report the documents, and DMD shows that, too. With `--serve` the program keeps
+//! running, and answers the program `about-memory`.
 
 #![forbid(unsafe_code)]
 
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether the reader of stdout has closed it, as `head` does. This is not an error of the program.
+/// Whether the reader of stdout has closed it, like `head` does. This is not an error of the program.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
@@ -109,7 +109,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads all documents that the arguments name into a new engine.
+/// Reads all documents that the arguments select into a new engine.
 fn read(arguments: &Arguments, progress: &mut Progress, out: &mut impl Write) -> anyhow::Result<Engine> {
     let limits = arguments.limits();
     let files = sources::list(&sources::roots(arguments.directory.as_deref())?, &limits)?;
@@ -131,7 +131,7 @@ fn read(arguments: &Arguments, progress: &mut Progress, out: &mut impl Write) ->
     Ok(engine)
 }
 
-/// Answers the queries of a busy day: each generated one, and every third one again.
+/// Answers the queries of many users: each generated query, and every third one again.
 fn answer_workload(engine: &Arc<Engine>, workers: &Workers, progress: &mut Progress) {
     let queries = workload::generate(engine);
     let again: Vec<_> = queries.iter().step_by(3).cloned().collect();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// The time between two messages.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// A line on stderr. Each message replaces the one before, and the end clears the line.
+/// A line on stderr. Each message replaces the message before, and the line is cleared at the end.
 #[derive(Debug)]
 pub(crate) struct Progress {
     /// The time of the next message; `None` if stderr is not a terminal.
@@ -15,13 +15,13 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A line that shows no message in the first second.
+    /// Makes a line that shows no message in the first second.
     pub(crate) fn new() -> Self {
         let next = io::stderr().is_terminal().then(|| Instant::now() + Duration::from_secs(1));
         Self { next, shown: false }
     }
 
-    /// Shows a message, if the time for one has come.
+    /// Shows a message if it is time for the next one.
     #[allow(clippy::print_stderr, reason = "progress goes to stderr")]
     pub(crate) fn tick(&mut self, message: impl FnOnce() -> String) {
         let now = Instant::now();

@@ -1,6 +1,6 @@
 //! Owns all answers so far.
 //!
-//! The cache never drops an answer: a common cause of memory that nobody can explain.
+//! The cache never drops an answer. Such caches often cause memory growth that is hard to explain.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,44 +10,44 @@ use memory_reporter::MallocSizeOf;
 use crate::documents::{DocumentId, Line};
 use crate::interner::TermId;
 
-/// The words of a query: sorted, each once, so that equal queries are equal keys.
+/// The words of a query, sorted and without duplicates, so that equal queries are equal keys.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, MallocSizeOf)]
 pub(crate) struct Query(Box<[TermId]>);
 
 impl Query {
-    /// Makes a query for documents that have all the words.
+    /// Makes a query for documents that contain all the words.
     pub(crate) fn new(mut terms: Vec<TermId>) -> Self {
         terms.sort_unstable();
         terms.dedup();
         Self(terms.into())
     }
 
-    /// Its words.
+    /// The words of the query.
     pub(crate) fn terms(&self) -> &[TermId] {
         &self.0
     }
 }
 
-/// A document that has all the words.
+/// A document that contains all the words.
 #[derive(Debug, MallocSizeOf)]
 pub(crate) struct Hit {
     pub(crate) document: DocumentId,
-    /// The first line that has the most words.
+    /// The first of the lines with the most words.
     pub(crate) line: Line,
-    /// That line, and some around it.
+    /// This line, and some lines around it.
     pub(crate) snippet: String,
 }
 
 /// The result of a query.
 #[derive(Debug, MallocSizeOf)]
 pub(crate) struct Answer {
-    /// The number of documents that have all the words.
+    /// The number of documents that contain all the words.
     pub(crate) documents: usize,
-    /// The best of these, best first.
+    /// The best documents, best first.
     pub(crate) hits: Vec<Hit>,
 }
 
-/// Answers by query, shared by all threads.
+/// Answers by query; all threads share them.
 #[derive(Debug, Default, MallocSizeOf)]
 pub(crate) struct QueryCache {
     answers: Mutex<HashMap<Query, Arc<Answer>>>,
@@ -59,7 +59,8 @@ impl QueryCache {
         self.lock().get(query).map(Arc::clone)
     }
 
-    /// Keeps an answer, unless another thread has already added one to this query.
+    /// Adds an answer, unless another thread has already added an answer to this query. Returns the answer in the
+    /// cache.
     pub(crate) fn insert(&self, query: &Query, answer: Answer) -> Arc<Answer> {
         Arc::clone(self.lock().entry(query.clone()).or_insert_with(|| Arc::new(answer)))
     }

@@ -1,7 +1,7 @@
-//! Finds the documents that answer a query best.
+//! Finds the best documents for a query.
 //!
-//! All arithmetic is on integers and ties go to the document that comes first, so that the same
-//! text gives the same answer on every machine.
+//! All arithmetic uses integers, and if scores are equal, the earlier document is better. So the same text gives the
+//! same answer on every machine.
 
 use std::cmp::Reverse;
 
@@ -11,13 +11,13 @@ use crate::documents::{DocumentId, Documents, Line};
 use crate::index::{Index, Posting, PostingList};
 use crate::query_cache::{Answer, Hit, Query};
 
-/// The most hits in an answer.
+/// The maximum number of hits in an answer.
 const HITS: usize = 20;
 
 /// The number of lines in a snippet before and after the hit.
 const SNIPPET_AROUND: usize = 2;
 
-/// The most characters in a line of a snippet.
+/// The maximum number of characters in a line of a snippet.
 const SNIPPET_LINE: usize = 120;
 
 /// A buffer that a worker reuses for each query.
@@ -52,7 +52,7 @@ pub(crate) fn answer(query: &Query, index: &Index, documents: &Documents, scratc
     Answer { documents: candidates.len(), hits: hits.collect() }
 }
 
-/// Scores one document, given its lines with the rarest word; `None` if it lacks another word.
+/// Scores one document by its lines with the rarest word. Returns `None` if the document lacks another word.
 fn candidate(
     run: &[Posting],
     rarest: &PostingList,
@@ -75,7 +75,7 @@ fn candidate(
             }
         }
     }
-    // The first of the best lines: the last maximum, seen from the end.
+    // The first of the best lines: `max_by_key` returns the last maximum, and the iterator is reversed.
     let (posting, shared) = run.iter().zip(shared).rev().max_by_key(|&(_, shared)| shared)?;
     Some(Candidate { document, line: posting.line, score: score + 4 * shared })
 }
@@ -85,7 +85,7 @@ fn weight(list: &PostingList, documents: usize) -> u32 {
     (documents / list.documents().max(1) as usize).checked_ilog2().unwrap_or(0) + 1
 }
 
-/// The weight of the number of lines: many lines weigh a little more than one.
+/// The weight for the number of lines: many lines count a little more than one line.
 fn frequency(lines: &[Posting]) -> u32 {
     lines.len().checked_ilog2().unwrap_or(0) + 1
 }

@@ -15,21 +15,21 @@ impl MemoryReporter for Engine {
             "explicit/search/interner",
             Heap,
             &self.interner,
-            "Memory used by the distinct words and the table that finds them."
+            "Memory used by the distinct words and their lookup table."
         );
         collect_report!(
             out,
             "explicit/search/documents",
             Heap,
             &self.documents,
-            "Memory used by the text of the documents, their paths and where their lines start."
+            "Memory used by the text of the documents, their paths and the offsets of their lines."
         );
         collect_report!(
             out,
             "explicit/search/index",
             Heap,
             &self.index,
-            "Memory used by the inverted index: for each word the lines that have it."
+            "Memory used by the inverted index: for each word, the lines that contain it."
         );
 
         collect_report!(
@@ -54,7 +54,7 @@ impl MemoryReporter for Engine {
             Other,
             Count,
             self.index.postings(),
-            "The number of pairs of a word and a line that has it."
+            "The number of pairs of a word and a line that contains it."
         );
         collect_report!(
             out,
@@ -75,7 +75,7 @@ impl MemoryReporter for Engine {
     }
 }
 
-/// Reports the memory that [`Engine`] already reports: a mistake, made only with `--report-twice`.
+/// Reports memory that [`Engine`] already reports. This mistake is made only with `--report-twice`.
 pub(crate) struct DocumentsAgain(pub(crate) Arc<Engine>);
 
 impl MemoryReporter for DocumentsAgain {
@@ -85,7 +85,7 @@ impl MemoryReporter for DocumentsAgain {
             "explicit/search/texts",
             Heap,
             &self.0.documents,
-            "Memory used by the documents, which is reported elsewhere too."
+            "Memory used by the documents, which another reporter reports, too."
         );
     }
 }
@@ -97,7 +97,7 @@ impl MemoryReporter for QueryCache {
             "explicit/search/query-cache",
             Heap,
             self,
-            "Memory used by the answers that were kept, with the snippets of their hits."
+            "Memory used by the cached answers, with the snippets of their hits."
         );
         collect_report!(
             out,
@@ -105,7 +105,7 @@ impl MemoryReporter for QueryCache {
             Other,
             Count,
             self.len(),
-            "The number of answers that were kept."
+            "The number of cached answers."
         );
     }
 }

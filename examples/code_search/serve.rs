@@ -1,4 +1,4 @@
-//! Stays up after the work, so that a user can try every command of `about-memory` on a running program.
+//! Keeps running after the work, so that a user can try every command of `about-memory` on a running program.
 
 use std::io::Write;
 use std::process;
@@ -14,11 +14,11 @@ use crate::engine::Engine;
 use crate::workers::Workers;
 use crate::workload;
 
-/// The time from one query to the next.
+/// The time between two queries.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Listens, and answers a query now and then so that `about-memory show --interval 2s` has something to show. It returns only if it
-/// cannot listen or write to `out`.
+/// Listens, and answers a query from time to time, so that `about-memory show --interval 2s` has changes to show.
+/// Returns only if it cannot listen or write to `out`.
 pub(crate) fn serve(engine: &Arc<Engine>, workers: &Workers, out: &mut impl Write) -> anyhow::Result<()> {
     memory_reporter::listen().context("--serve: cannot listen")?;
     let shared = Arc::clone(engine);
@@ -29,7 +29,7 @@ pub(crate) fn serve(engine: &Arc<Engine>, workers: &Workers, out: &mut impl Writ
         roots.add("query cache", &shared.cache);
     })
     .forever();
-    // The program has no garbage collector of its own, but its allocator has pages to give back.
+    // The program has no garbage collector, but its allocator can give pages back.
     let pages = Mutex::new(WatchedCollector::new(AllocatorPurge));
     answer_collections(move || pages.lock().unwrap_or_else(PoisonError::into_inner).collect("API")).forever();
     let pid = process::id();
@@ -42,7 +42,7 @@ pub(crate) fn serve(engine: &Arc<Engine>, workers: &Workers, out: &mut impl Writ
         workers.answer_all(vec![query.clone()], drop);
         thread::sleep(PAUSE);
     }
-    // The documents have too few words in common for queries.
+    // The documents have too few common words for queries.
     loop {
         thread::park();
     }

@@ -1,4 +1,4 @@
-//! The sources of the text: which files the program lists, in which order, and which it skips.
+//! Selects the source files: which files the program reads, in which order, and which it skips.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-/// The sizes of files to read, in bytes. People hardly write larger files by hand. An empty file has
-/// no text, or, as in `/proc`, is not a real file.
+/// The sizes of files to read, in bytes. Larger files are rarely written by people. An empty file has no text, or is
+/// not a real file (as in `/proc`).
 const FILE_SIZES: RangeInclusive<u64> = 1..=1 << 20;
 
-/// Bounds of the reading.
+/// The limits of the reading.
 #[derive(Debug)]
 pub(crate) struct Limits {
-    /// The most files to list.
+    /// The maximum number of files to list.
     pub(crate) files: usize,
-    /// The most bytes of text to keep.
+    /// The maximum number of bytes of text to keep.
     pub(crate) bytes: u64,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Limits {
 #[derive(Debug)]
 pub(crate) struct Root {
     directory: PathBuf,
-    /// The name of the directory in the paths to show.
+    /// The name of the directory in displayed paths.
     shown_as: PathBuf,
 }
 
@@ -33,17 +33,17 @@ pub(crate) struct Root {
 #[derive(Debug)]
 pub(crate) struct SourceFile {
     path: PathBuf,
-    /// The path to show.
+    /// The displayed path.
     pub(crate) shown_as: PathBuf,
 }
 
-/// The directory of the command line, or else this workspace and the crates that cargo fetched.
+/// The directory of the command line. By default, this workspace and the crates that cargo fetched.
 pub(crate) fn roots(directory: Option<&Path>) -> anyhow::Result<Vec<Root>> {
     if let Some(directory) = directory {
         return Ok(vec![Root { directory: directory.into(), shown_as: directory.into() }]);
     }
     let mut roots = vec![workspace()?];
-    // One directory for each registry. There is none if cargo has fetched nothing.
+    // There is one directory for each registry. If cargo has fetched no crate, there is none.
     if let Some(registries) = cargo_home().map(|home| home.join("registry").join("src"))
         && let Ok(registries) = sorted_entries(&registries)
     {
@@ -97,7 +97,7 @@ fn sorted_entries(directory: &Path) -> io::Result<Vec<DirEntry>> {
 fn list_entries(entries: Vec<DirEntry>, shown_as: &Path, limits: &Limits, files: &mut Vec<SourceFile>) {
     for entry in entries {
         let name = entry.file_name();
-        // Do not follow a symbolic link: it leads to a file that is read anyway, or out of the root.
+        // Do not follow a symbolic link: it leads to a file that is read anyway, or to a file outside of the root.
         let Ok(metadata) = entry.metadata() else { continue };
         let shown_as = shown_as.join(&name);
         if files.len() == limits.files {
@@ -113,7 +113,7 @@ fn list_entries(entries: Vec<DirEntry>, shown_as: &Path, limits: &Limits, files:
     }
 }
 
-/// Whether a directory has no sources: build output, and hidden directories such as `.git`.
+/// Whether a directory is skipped: build output, and hidden directories such as `.git`.
 fn is_skipped(directory: &OsStr) -> bool {
     directory == "target" || directory.as_encoded_bytes().starts_with(b".")
 }

@@ -22,7 +22,7 @@ impl Statistics {
         self.answered.load(Ordering::Relaxed)
     }
 
-    /// How many of these the cache answered.
+    /// The number of these queries that the cache answered.
     pub(crate) fn cache_hits(&self) -> u64 {
         self.cache_hits.load(Ordering::Relaxed)
     }

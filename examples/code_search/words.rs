@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-/// The longest word: longer ones are data, not names.
+/// The maximum length of a word: longer sequences are data, not names.
 const LONGEST: usize = 64;
 
-/// Calls `found` with the place of each word of `text`: of every identifier, and also of each part
-/// of one that has several, such as `HashMap` and `size_of`.
+/// Calls `found` with the position of each word of `text`. Each identifier is a word. If an identifier has several
+/// parts, such as `HashMap` and `size_of`, each part is a word, too.
 ///
 /// Single letters and numbers are not words.
 pub(crate) fn for_each_word(text: &str, mut found: impl FnMut(Range<usize>)) {
@@ -21,7 +21,7 @@ pub(crate) fn for_each_word(text: &str, mut found: impl FnMut(Range<usize>)) {
     }
 }
 
-/// Counts every byte of a character beyond ASCII as a letter.
+/// Whether a byte is part of an identifier. Every byte of a character beyond ASCII counts as a letter.
 fn is_part_of_identifier(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
 }
@@ -38,7 +38,7 @@ fn for_each_part(bytes: &[u8], identifier: Range<usize>, found: &mut impl FnMut(
     found(identifier);
 }
 
-/// Whether a capital letter starts a word: after a small letter, or before one as in `IOError`.
+/// Whether a capital letter starts a word: after a lowercase letter, or before one, like in `IOError`.
 fn starts_part(bytes: &[u8], at: usize, identifier: &Range<usize>) -> bool {
     at > identifier.start
         && bytes[at].is_ascii_uppercase()

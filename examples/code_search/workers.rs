@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::query_cache::{Answer, Query};
 use crate::ranking::Scratch;
 
-/// The most queries that may wait for a worker.
+/// The maximum number of queries that may wait for a worker.
 const WAITING: usize = 64;
 
 struct Job {
@@ -19,21 +19,21 @@ struct Job {
     reply: Sender<Arc<Answer>>,
 }
 
-/// The state of each worker, which holds its lock while it answers.
+/// The state of each worker. A worker locks its state while it answers.
 #[derive(Debug, MallocSizeOf)]
 pub(crate) struct WorkerStates(Vec<Mutex<Scratch>>);
 
 impl WorkerStates {
-    /// The states, by the numbers of the workers.
+    /// The states, in the order of the workers' numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Mutex<Scratch>> {
         self.0.iter()
     }
 }
 
-/// Threads that share an engine; they end when this is dropped.
+/// Threads that share an engine. They end when this is dropped.
 pub(crate) struct Workers {
     pub(crate) states: Arc<WorkerStates>,
-    /// `None` tells the workers to end.
+    /// The channel to the workers; `None` makes the workers end.
     jobs: Option<SyncSender<Job>>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -53,7 +53,7 @@ impl Workers {
         Ok(Self { states, jobs: Some(jobs), threads })
     }
 
-    /// Passes all queries to the workers, and each answer to `answered` as it comes.
+    /// Passes all queries to the workers, and calls `answered` with each answer.
     pub(crate) fn answer_all(&self, queries: Vec<Query>, mut answered: impl FnMut(Arc<Answer>)) {
         let Some(jobs) = &self.jobs else { return };
         let (reply, answers) = mpsc::channel();
@@ -85,7 +85,7 @@ fn work(engine: &Engine, waiting: &Mutex<Receiver<Job>>, state: &Mutex<Scratch>)
             let mut scratch = state.lock().expect("only this worker panics while it holds its state");
             engine.answer(&query, &mut scratch)
         };
-        // Fails if the receiver is gone, which is not an error.
+        // Sending fails if the receiver was dropped, which is not an error.
         let _ = reply.send(answer);
     }
 }

@@ -6,16 +6,16 @@ use crate::engine::Engine;
 use crate::interner::TermId;
 use crate::query_cache::Query;
 
-/// A word is common if at least this number of documents has it.
+/// A word is common if at least this number of documents contain it.
 const COMMON: u32 = 8;
 
-/// How many words to ask for, the most common first.
+/// The number of words to search for, the most common first.
 const WORDS: usize = 2_000;
 
-/// The distance in rank from the first word of a pair to the second.
+/// The distances in rank from the first word of a pair to the second.
 const APART: [usize; 2] = [1, 50];
 
-/// The queries, in an order that depends on the text alone.
+/// Generates the queries. Their order depends only on the text.
 pub(crate) fn generate(engine: &Engine) -> Vec<Query> {
     let words = common_words(engine);
     let single = words.iter().map(|&word| Query::new(vec![word]));

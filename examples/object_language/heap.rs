@@ -1,4 +1,4 @@
-//! The heap of the language: objects in an arena of `gc-arena`, which the names of a program reach.
+//! The heap of the language: objects in an arena of `gc-arena`. The names of a program are its roots.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
@@ -34,10 +34,10 @@ struct Class {
 
 type Names<'gc> = RefLock<BTreeMap<String, Value<'gc>>>;
 
-/// The arena of all objects. Its root has the names.
+/// The arena of all objects. Its root contains the names.
 type Objects = Arena<Rootable![Gc<'_, Names<'_>>]>;
 
-/// The objects, and what the program has defined.
+/// The objects, and the program's definitions.
 pub(crate) struct Heap {
     arena: WatchedCollector<Objects>,
     classes: Vec<Class>,
@@ -49,7 +49,7 @@ impl Heap {
         Self { arena: WatchedCollector::new(arena), classes: Vec::new() }
     }
 
-    /// Runs statements. After each, the collector may do a slice of its work.
+    /// Runs statements. After each statement, the collector may do a slice of its work.
     pub(crate) fn run(&mut self, statements: &[Statement]) -> anyhow::Result<()> {
         for statement in statements {
             match statement {
@@ -101,14 +101,14 @@ impl Heap {
             let fields = values.iter().map(value).collect::<anyhow::Result<Vec<_>>>()?;
             drop(known);
             let object = allocate(mc, Object { class: number, fields }, &class.name);
-            // The collector frees an object that no name holds any more.
+            // The collector frees an object when no name refers to it any more.
             names.borrow_mut(mc).insert(name.to_owned(), Value::Object(object));
             Ok(())
         })
     }
 
-    /// The graph of all objects, with the classes of the language and the stacks that DMD knows. The root leads to the
-    /// objects by the names of the program.
+    /// The graph of all objects, with the classes of the language and the stacks that DMD recorded. Edges from the
+    /// root have the names of the program.
     pub(crate) fn graph(&self) -> Result<Graph, GraphError> {
         self.arena.mutate(|_, names| {
             let mut builder = GraphBuilder::new();
@@ -139,7 +139,7 @@ impl Heap {
     }
 }
 
-/// Puts an object into the arena, and says of which class it is.
+/// Puts an object into the arena, and registers its class for DMD.
 #[inline(never)]
 fn allocate<'gc>(mc: &Mutation<'gc>, object: Object<'gc>, class: &ClassName) -> Gc<'gc, Object<'gc>> {
     let object = Gc::new(mc, object);
@@ -147,7 +147,7 @@ fn allocate<'gc>(mc: &Mutation<'gc>, object: Object<'gc>, class: &ClassName) -> 
     object
 }
 
-/// Objects on the way through the graph.
+/// The objects found so far on a walk through the graph.
 struct Found<'gc> {
     seen: HashSet<u64>,
     queue: VecDeque<Gc<'gc, Object<'gc>>>,
@@ -169,7 +169,7 @@ fn id(object: Gc<'_, Object<'_>>) -> NodeId {
     NodeId(Gc::as_ptr(object).addr() as u64)
 }
 
-/// Bytes of an object with its fields. The arena puts two words in front of it.
+/// The bytes of an object with its fields. The arena puts two words before the object.
 fn size(object: &Object<'_>) -> u64 {
     let words = 2 * size_of::<usize>();
     (words + size_of::<Object<'_>>() + object.fields.capacity() * size_of::<Value<'_>>()) as u64

@@ -1,8 +1,9 @@
-//! A small language with objects and a garbage collector, watched as Firefox's `Debugger.Memory` watches JavaScript.
+//! A small language with objects and a garbage collector, observed like JavaScript in Firefox's `Debugger.Memory`.
 //!
-//! It runs a program of the language (see [`program`]) from a file, or its own. Meanwhile it logs allocations, and prints
-//! each cycle of the collector. At the end it prints which classes the program allocated, a census of the objects that
-//! are left by class, and the same by the Rust stack that allocated them.
+//! It runs a program of the language (see [`program`]) from a file, or its built-in program. While the program runs,
+//! it logs allocations, and prints each cycle of the collector. At the end it prints which classes the program
+//! allocated. Then it prints a census of the remaining objects by class, and a census by the Rust stack that allocated
+//! them.
 //!
 //! ```sh
 //! cargo run --release -p examples --example object_language
@@ -29,7 +30,7 @@ memory_reporter::global_allocator!(
     Dmd<System>: Dmd::switched_on(System, Options::new().mode(Mode::Live).stacks(Stacks::Full).quiet(true))
 );
 
-/// The program if the command line names none.
+/// The program that runs if the command line names no file.
 const PROGRAM: &str = "
 class Point x y
 class Line from to
@@ -81,7 +82,7 @@ fn run(file: Option<std::ffi::OsString>) -> anyhow::Result<()> {
     let out = &mut io::stdout().lock();
     let mut classes: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for entry in &log {
-        // DMD also logs what the arena and this program allocate for themselves.
+        // The log also contains allocations of the arena and of this program itself.
         let class = entry.class.as_ref().map(ClassName::as_str).filter(|class| heap.has_class(class));
         let (count, bytes) = classes.entry(class.unwrap_or("(no object)")).or_default();
         (*count, *bytes) = (*count + 1, *bytes + entry.size);
@@ -99,10 +100,10 @@ fn run(file: Option<std::ffi::OsString>) -> anyhow::Result<()> {
     heap.collect();
     let graph = heap.graph()?;
     let by_class = Breakdown::parse(r#"{"by": "objectClass"}"#)?;
-    writeln!(out, "\nobjects that are left, by class")?;
+    writeln!(out, "\nremaining objects, by class")?;
     print_classes(out, &census(&graph, &by_class)?)?;
     let by_stack = Breakdown::parse(r#"{"by": "allocationStack", "then": {"by": "objectClass"}}"#)?;
-    writeln!(out, "\nthe same by allocation stack")?;
+    writeln!(out, "\nremaining objects, by allocation stack")?;
     if let CensusReport::Stacks(stacks) = census(&graph, &by_stack)? {
         for (key, report) in stacks {
             let StackKey::Stack(stack) = key else { continue };
@@ -124,7 +125,7 @@ fn print_cycle(cycle: &GarbageCollection) {
         cycle.collector,
         cycle.gc_cycle_number,
         cycle.reason,
-        if cycle.nonincremental_reason.is_some() { ", at once in the end" } else { "" },
+        if cycle.nonincremental_reason.is_some() { ", finished at once" } else { "" },
         cycle.collections.len()
     );
 }

@@ -3,13 +3,13 @@
 //! ```text
 //! class Point x y          a class with two fields
 //! let here = Point 3 4     an object; a field is a number, a name or nil
-//! repeat 100               runs the lines up to `end` so often
-//! forget here              the name holds nothing any more
+//! repeat 100               runs the lines up to `end` this many times
+//! forget here              the name refers to no object any more
 //! ```
 
 use anyhow::{Context as _, bail};
 
-/// What a line does.
+/// The action of a line.
 #[derive(Debug)]
 pub(crate) enum Statement {
     Class { name: String, fields: Vec<String> },
@@ -18,7 +18,7 @@ pub(crate) enum Statement {
     Repeat { times: usize, body: Vec<Statement> },
 }
 
-/// A field's value as the program writes it.
+/// The value of a field, as it is written in the program.
 #[derive(Debug)]
 pub(crate) enum Literal {
     Nil,
@@ -26,9 +26,9 @@ pub(crate) enum Literal {
     Name(String),
 }
 
-/// Reads a program. Errors name the line.
+/// Reads a program. Errors contain the number of the line.
 pub(crate) fn parse(text: &str) -> anyhow::Result<Vec<Statement>> {
-    // The bodies around this line, and how often each runs.
+    // The bodies around this line, and the number of their runs.
     let mut outer: Vec<(usize, Vec<Statement>)> = Vec::new();
     let mut body = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -50,7 +50,7 @@ pub(crate) fn parse(text: &str) -> anyhow::Result<Vec<Statement>> {
                 outer.push((times, std::mem::take(&mut body)));
             }
             ["end"] => {
-                let Some((times, before)) = outer.pop() else { bail!("{}: nothing to end", place()) };
+                let Some((times, before)) = outer.pop() else { bail!("{}: `end` without `repeat`", place()) };
                 let inner = std::mem::replace(&mut body, before);
                 body.push(Statement::Repeat { times, body: inner });
             }

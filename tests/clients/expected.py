@@ -1,4 +1,4 @@
-"""What tests/clients/check gives each client in Python: the folder of the inputs, and their expected sums."""
+"""The input of each client in Python: the folder of the files, and their expected sums."""
 
 import json
 import sys
@@ -11,13 +11,13 @@ failures = []
 
 
 def equal(what, found, wanted):
-    """Notes a difference. `finish` reports all of them."""
+    """Records a difference. `finish` prints all differences."""
     if found != wanted:
         failures.append(f"{what}: the client has {found}, the product {wanted}")
 
 
 def refuses(form, names):
-    """The product refuses exactly these inputs, with an error that names the format."""
+    """Checks that the product rejects exactly these inputs, with an error that names the format."""
     for name, profile in profiles.items():
         error = profile["refused"].get(form[0])
         equal(f"{name}.{form[0]} is refused", error is not None, name in names)
@@ -30,4 +30,4 @@ def finish(client, count):
         print(failure, file=sys.stderr)
     if failures:
         sys.exit(1)
-    print(f"{client}: {count} files, all sums are those of the product")
+    print(f"{client}: {count} files, all sums are equal to the product's")

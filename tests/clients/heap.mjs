@@ -16,7 +16,7 @@ const equal = (what, found, wanted) => {
 };
 const run = (...options) => execFileSync(program, options, { encoding: "utf8", maxBuffer: 2 ** 30 });
 
-/** Compares what a client has: the retained size of each node, the root first. */
+/** Compares the retained sizes from a client: one for each node, the root first. */
 function compare(client, name, wanted, found) {
   equal(`${client}: ${name}: nodes`, found.retained.length, wanted.retained.length);
   equal(`${client}: ${name}: bytes`, found.bytes, wanted.bytes);
@@ -83,5 +83,5 @@ for (const name of ["small-a", "medium"]) {
 }
 await browser.close();
 for (const failure of failures) console.error(failure);
-if (failures.length === 0) console.log("memlab and DevTools: all retained sizes are those of the product");
+if (failures.length === 0) console.log("memlab and DevTools: all retained sizes are equal to the product's");
 process.exitCode = failures.length ? 1 : 0;

@@ -1,4 +1,4 @@
-"""heaptrack_print: calls and leaked bytes of each file, to the byte."""
+"""Compares heaptrack_print: calls and leaked bytes of each file, exact to the byte."""
 
 import re
 import subprocess

@@ -17,7 +17,7 @@ const equal = (what, found, wanted) => {
   }
 };
 
-/** The product refuses exactly these inputs, with an error that names the format. */
+/** Checks that the product rejects exactly these inputs, with an error that names the format. */
 const refuses = (format, name, inputs) => {
   for (const [input, { refused }] of Object.entries(profiles)) {
     equal(`${input}.${format} is refused`, refused[format]?.startsWith(`${name} cannot hold`) ?? false, inputs.includes(input));
@@ -44,7 +44,7 @@ async function dhat(browser) {
   }
 }
 
-/** Speedscope rounds what it shows, so this compares what it saves of what it has read. */
+/** Speedscope rounds the numbers that it shows, so this compares the numbers that it saves. */
 async function scope(browser) {
   refuses("speedscope.json", "speedscope", ["beyond"]);
   const types = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".json": "application/json" };
@@ -97,7 +97,7 @@ const browser = await chromium.launch({
 for (const [name, client] of [["dh_view.html", dhat], ["speedscope", scope]]) {
   const before = failures.length;
   await client(browser).catch((error) => failures.push(`${name}: ${error}`));
-  if (failures.length === before) console.log(`${name}: all sums are those of the product`);
+  if (failures.length === before) console.log(`${name}: all sums are equal to the product's`);
 }
 await browser.close();
 for (const failure of failures) console.error(failure);

@@ -1,4 +1,4 @@
-"""DuckDB, pyarrow and polars read the tables that about-memory writes, and find the sums of the source."""
+"""DuckDB, pyarrow and polars read the tables of about-memory, and must compute the sums of the source."""
 
 import gzip
 import json
@@ -52,7 +52,7 @@ def row(path, amount, process="app (pid 7)", kind=1, units=0):
 
 
 def sums_of_file(path):
-    """The sum and the number of rows, by each client."""
+    """The sum and the number of rows according to each client."""
     [duck] = duckdb.sql(f"SELECT sum(amount::HUGEINT), count(*) FROM '{path}'").fetchall()
     arrow = pyarrow.parquet.read_table(path)
     amounts = arrow["amount"].to_pylist()
@@ -119,7 +119,7 @@ def fleet_answers(folder):
             options = ["--append-to", fleet, "--service", "se/arch", "--service-version", version]
             options += ["--host", f"worker-{host}", "--time", f"2026-11-{day}T10:00:00Z"]
             written = export(source, *options)
-            assert written == export(source, *options), "the same run has the same file"
+            assert written == export(source, *options), "the same run must write the same file"
     assert len(list(fleet.rglob("*.parquet"))) == 15
 
     total = 3 * 5 * (10_000 + 10_000) + 2 * 5 * (700 + 900) + 3 * 10 * 2
@@ -173,7 +173,7 @@ def stacks_agree(folder):
         ids = set(pyarrow.parquet.read_table(frames)["stack_id"].to_pylist())
         assert set(frame["stack_id"]) <= ids, source
         tried += 1
-    assert tried, "no dump was tried"
+    assert tried, "no dump was tested"
 
     source = dump / "data/real/tantivy.json.gz"
     written = export(source, "--append-to", folder / "fleet", "--service", "se/arch", "--no-fix-stacks")

@@ -1,4 +1,4 @@
-"""go tool pprof: -raw, -top, -tags and -tagroot of each file. The second argument is the program pprof."""
+"""Compares go tool pprof: -raw, -top, -tags and -tagroot of each file. The second argument is the program pprof."""
 
 import re
 import subprocess

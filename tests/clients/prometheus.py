@@ -1,4 +1,4 @@
-"""A server of Prometheus scrapes an example program: it takes every series, and what does not change has the same value.
+"""A Prometheus server scrapes an example program. It must store every series, and constant values must be equal.
 
 usage: prometheus.py PROMETHEUS PROGRAM, where PROGRAM is endpoint_axum of examples/programs
 """
@@ -103,4 +103,4 @@ with tempfile.TemporaryDirectory() as folder:
         for process in reversed(started):
             process.terminate()
             process.wait()
-print(f"a server of Prometheus: {count} series of a program, each as it is there")
+print(f"a server of Prometheus: {count} series of a program, all equal")

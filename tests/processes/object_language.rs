@@ -56,16 +56,16 @@ fn classes_of_the_language_are_in_the_log_and_in_censuses() {
     let log = rows(&text, "allocations by class");
     let objects: Vec<_> = log.into_iter().filter(|(_, class)| *class != "(no object)").collect();
     assert_eq!(objects, [(6, "Pair"), (3001, "Point")]);
-    let mut left = rows(&text, "objects that are left, by class");
+    let mut left = rows(&text, "remaining objects, by class");
     left.sort_by_key(|(_, class)| *class);
     // The last point of the loop still has a name.
     assert_eq!(left, [(6, "Pair"), (2, "Point")]);
-    let by_stack = rows(&text, "the same by allocation stack");
+    let by_stack = rows(&text, "remaining objects, by allocation stack");
     assert_eq!(by_stack.iter().map(|(count, _)| count).sum::<u64>(), 8);
     assert!(text.contains("\nallocate < Heap::make"), "{text}");
     let cycles: Vec<&str> = text.lines().filter(|line| line.starts_with("gc-arena cycle ")).collect();
     assert!(cycles.len() >= 2 && cycles[0].contains(": ALLOC_TRIGGER, slices: "), "{text}");
-    assert!(cycles.last().unwrap().contains(", at once in the end, slices: "), "{text}");
+    assert!(cycles.last().unwrap().contains(", finished at once, slices: "), "{text}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! w1 and w2: blocks that live and die at random, allocated from stacks that hardly ever repeat.
+//! w1 and w2: blocks that are allocated and freed at random, with stacks that hardly ever repeat.
 
 use std::hint::black_box;
 use std::mem::MaybeUninit;
@@ -25,7 +25,7 @@ impl Random {
     }
 }
 
-/// Live blocks, of which each operation drops one and allocates another in its place.
+/// Live blocks. Each operation drops one of them and allocates another in its place.
 struct Churn {
     blocks: Vec<Option<Box<[MaybeUninit<u8>]>>>,
     random: Random,
@@ -38,7 +38,7 @@ impl Churn {
         Self { blocks: (0..live).map(|_| None).collect(), random: Random::new(seed), left, sum: 0 }
     }
 
-    /// Mostly 16 to 128 bytes, up to 2 KiB, like nodes and strings.
+    /// A size like those of nodes and strings: mostly 16 to 128 bytes, up to 2 KiB.
     #[inline(always)]
     fn size(&mut self) -> usize {
         let bits = self.random.next();
@@ -61,14 +61,14 @@ impl Churn {
     }
 }
 
-/// Functions that call one another. The bits of `path` select the functions, so a stack is a word over eight letters:
-/// `depth` frames in a row, then a small tree of calls, each of which allocates.
+/// Functions that call each other. The bits of `path` select the functions, so a stack is a word over an alphabet of
+/// eight letters: `depth` frames in a row, then a small tree of calls, each of which allocates.
 macro_rules! functions {
     ($($name:ident $salt:literal),*) => {
         $(
             #[inline(never)]
             fn $name(churn: &mut Churn, path: u64, depth: u32, tree: u32) -> u64 {
-                // Used after the calls, so that no call is a tail call.
+                // The value is used after the calls, so that no call is a tail call.
                 let mut local = [path ^ $salt, u64::from(depth), u64::from(tree), $salt];
                 black_box(&mut local);
                 let sum = if depth > 0 {
@@ -102,7 +102,7 @@ fn descend(churn: &mut Churn, path: u64, depth: u32, tree: u32) -> u64 {
     NEXT[(path >> 61) as usize](churn, path, depth, tree)
 }
 
-/// 20 million allocations at scale 1, 200,000 blocks alive, 20 to 30 frames.
+/// At scale 1: 20 million allocations, 200,000 live blocks, 20 to 30 frames.
 pub(crate) fn one_thread(scale: f64) -> Done {
     let mut churn = Churn::new(200_000, (20e6 * scale) as u64, 1);
     let mut picks = Random::new(76);
@@ -119,7 +119,7 @@ const BATCH: u64 = 256;
 
 type Batch = Vec<Box<[u8]>>;
 
-/// Four threads of 2.5 million allocations each at scale 1; half of the blocks are freed by another thread.
+/// At scale 1: four threads with 2.5 million allocations each. Another thread frees half of the blocks.
 pub(crate) fn four_threads(scale: f64) -> Done {
     let batches = ((2.5e6 * scale / (2 * BATCH) as f64) as u64).max(1);
     let (senders, mut receivers): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| mpsc::sync_channel(16)).unzip();
@@ -154,7 +154,7 @@ fn churn_and_pass_on(
         for block in 0..BATCH as u32 {
             sum ^= make(&mut churn, &mut blocks, 6 + (block & 3));
         }
-        // Fails only if the neighbour has panicked.
+        // Sending fails only if the neighbor has panicked.
         _ = sender.send(blocks);
         if batch > 8
             && let Ok(blocks) = receiver.try_recv()

@@ -1,11 +1,11 @@
-//! The workloads for heap profilers. This library names no allocator: each binary beside it is the same program on
+//! The workloads for heap profilers. This library selects no allocator: each binary beside it is the same program with
 //! another allocator.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 
 mod churn;
 mod documents;
-#[allow(unsafe_code, reason = "asks the system for times, and the loader for a profiler")]
+#[allow(unsafe_code, reason = "reads times from the system, and looks up a profiler in the loader")]
 mod outcome;
 #[allow(unsafe_code, reason = "calls allocators")]
 mod pairs;
@@ -13,18 +13,20 @@ mod pairs;
 use std::any::Any;
 use std::error::Error;
 
-/// The result of a workload, and the data that it has alive at its end.
+/// The result of a workload, and the data that is live at its end.
 type Done = (u64, Box<dyn Any>);
 
-/// Runs `PROGRAM WORKLOAD [SCALE]`, and prints its costs before any work at exit.
-/// Then calls `at_end`, while the workload's blocks are still alive.
+/// Runs `PROGRAM WORKLOAD [SCALE]`, and prints its costs before any work at exit. Then calls `at_end`, while the
+/// workload's blocks are still live.
 ///
 /// # Errors
 ///
-/// An argument is bad, or a system call fails.
+/// Returns an error if an argument is bad, or if a system call fails.
 pub fn run(at_end: impl FnOnce()) -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let workload = arguments.next().ok_or("which workload: w1, w2, w3, nothing or pairs?")?;
+    let workload = arguments
+        .next()
+        .ok_or("usage: PROGRAM WORKLOAD [SCALE]; the workload is w1, w2, w3, nothing or pairs")?;
     let scale: f64 = arguments.next().map_or(Ok(1.0), |scale| scale.parse())?;
     let (sum, alive): Done = match workload.as_str() {
         "w1" => churn::one_thread(scale),

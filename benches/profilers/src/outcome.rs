@@ -26,7 +26,7 @@ pub(crate) fn print(workload: &str, sum: u64) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// The peak of resident memory. That of `getrusage` includes the peak of the process that started this program.
+/// The peak of resident memory, in KiB. The peak from `getrusage` also includes the process that started this program.
 fn peak_kib() -> Result<u64, Box<dyn Error>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;

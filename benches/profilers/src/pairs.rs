@@ -7,9 +7,9 @@ use std::time::Instant;
 const PAIRS: u32 = 20_000;
 const ROUNDS: u32 = 2000;
 
-/// Prints the nanoseconds of a pair in the fastest round, by the program's allocator and by the system's functions.
-/// The difference is the cost of the hook. Rounds are short and alternate, so that both allocators have rounds
-/// while the machine does no other work.
+/// Prints the nanoseconds of a pair in the fastest round, with the program's allocator and with the system's
+/// functions. The difference is the cost of the hook. Rounds are short and alternate, so that both allocators have
+/// rounds in which the machine does no other work.
 pub(crate) fn print() {
     let layout = Layout::new::<[u64; 6]>();
     let (mut global, mut system) = (f64::INFINITY, f64::INFINITY);
@@ -17,13 +17,13 @@ pub(crate) fn print() {
         global = global.min(round(|| {
             // SAFETY: the layout's size is 48, not 0.
             let block = black_box(unsafe { alloc(layout) });
-            // SAFETY: the same allocator has just made the block with this layout, and nobody else uses it.
+            // SAFETY: the same allocator has just made the block with this layout, and no other code uses it.
             unsafe { dealloc(block, layout) };
         }));
         system = system.min(round(|| {
             // SAFETY: the layout's size is 48, not 0.
             let block = black_box(unsafe { System.alloc(layout) });
-            // SAFETY: the same allocator has just made the block with this layout, and nobody else uses it.
+            // SAFETY: the same allocator has just made the block with this layout, and no other code uses it.
             unsafe { System.dealloc(block, layout) };
         }));
     }

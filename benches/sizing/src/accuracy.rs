@@ -1,7 +1,7 @@
-//! Compares the sizes of each crate with those of a counting allocator.
+//! Compares the sizes from each crate with the sizes from a counting allocator.
 //!
-//! The error is relative to the requested bytes. Measurers that ask the allocator are right if they
-//! include the slop; the output then says `usable`.
+//! The error is relative to the requested bytes. Crates that ask the allocator are right if they include the slop; in
+//! this case the output is `usable`.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet, LinkedList, VecDeque};
@@ -42,7 +42,7 @@ fn error(said: Option<usize>, real: isize, usable: isize) -> String {
         _ if said == real => "exact".to_owned(),
         _ if said == usable => "usable".to_owned(),
         0 => format!("{said} B"),
-        // A size below 0 that wrapped around as an unsigned number.
+        // A negative size that wrapped around as an unsigned number.
         _ if said < 0 => "wraps".to_owned(),
         _ => format!("{:+.1} %", (said as f64 / real as f64 - 1.0) * 100.0),
     }

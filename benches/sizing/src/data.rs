@@ -1,4 +1,4 @@
-//! The values to measure; a seeded generator makes them.
+//! The values to measure. A random generator with a fixed seed makes them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

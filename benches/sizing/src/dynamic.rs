@@ -1,4 +1,4 @@
-//! Measures the cost of a `dyn` value: the same values once as they are, once behind a trait.
+//! Measures the cost of `dyn` values: the same values are measured directly and behind a trait.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -51,7 +51,7 @@ pub(crate) fn run() {
     plain_data();
 }
 
-/// 100 MB without a pointer: a walk visits no part of it, as it is or behind `dyn`.
+/// 100 MB without a pointer: a walk visits no part of it, directly or behind `dyn`.
 fn plain_data() {
     let plain = Box::new(Polygon { name: String::new(), points: vec![0; 12_500_000] });
     let whole = |nanoseconds: f64| nanoseconds * SHAPES as f64;

@@ -1,6 +1,6 @@
-//! Hand-written walks: the least work that visits all blocks.
+//! Handwritten walks: the minimum of work that visits all blocks.
 
-#![allow(unsafe_code, reason = "asks the C library, as a hand-written walk would")]
+#![allow(unsafe_code, reason = "calls the C library, as a handwritten walk would")]
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::BuildHasherDefault;
@@ -14,7 +14,7 @@ pub(crate) trait Floor {
     fn walk<A: Ask>(&self) -> usize;
 }
 
-/// Where a block's size comes from.
+/// The source of a block's size.
 pub(crate) trait Ask {
     fn block<T>(pointer: *const T, bytes: usize) -> usize;
 }
@@ -61,7 +61,7 @@ fn hash_table<T>(capacity: usize) -> usize {
     (slots * size_of::<T>()).next_multiple_of(align_of::<T>().max(16)) + slots + 16
 }
 
-/// std gives no access to the nodes: this estimate takes them to be two thirds full.
+/// An estimate, since std gives no access to the nodes. It assumes that they are two thirds full.
 fn btree<K, V>(len: usize) -> usize {
     let leaf = 11 * (size_of::<K>() + size_of::<V>()) + 16;
     let leaves = len.div_ceil(8);

@@ -1,5 +1,5 @@
-//! Values that make other crates fail, with one child process for each case: deep recursion, held and
-//! poisoned locks, a borrowed cell, a cycle.
+//! Values with which other crates fail: deep recursion, held and poisoned locks, a borrowed cell, a cycle. Each case
+//! runs in a child process.
 
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
@@ -60,7 +60,7 @@ pub(crate) fn run() {
 
 fn outcome(case: &str, name: &str) -> String {
     let program = std::env::current_exe().expect("a running program has a file");
-    // `timeout` stops a measurer that waits for a lock.
+    // `timeout` ends a measurement that waits for a lock.
     let child = Command::new("timeout").arg("10").arg(program).args(["hazards", case, name]).output();
     let child = child.expect("`timeout` runs");
     match (child.status.code(), child.status.signal()) {
@@ -77,7 +77,7 @@ fn answer<T>(measurers: &[Measurer<T>], name: &str, value: &T) {
     println!("{}", measure(value).map_or("-".to_owned(), |bytes| bytes.to_string()));
 }
 
-/// Our crate also lists the parts that it skipped.
+/// memory-reporter also lists the parts that it skipped.
 fn ours<T: MallocSizeOf>(measurers: &[Measurer<T>], name: &str, value: &T) {
     if name.starts_with("ours") {
         let mut ops = MallocSizeOfOps::computed();
@@ -95,7 +95,7 @@ fn list(nodes: u64) -> ManuallyDrop<List> {
     for value in 0..nodes {
         next = Some(Box::new(List { value, next }));
     }
-    // Never drop it, since that recurses.
+    // Never drop the list, since that recurses.
     ManuallyDrop::new(List { value: nodes, next })
 }
 

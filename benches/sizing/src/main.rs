@@ -1,14 +1,14 @@
-//! Measures values by our crate, by hand-written walks and by the other crates, in one process.
+//! Measures values with memory-reporter, with handwritten walks and with other crates, in one process.
 //!
 //! ```text
 //! sizing speed [ROUNDS] [SET]   ns a block, and the ratio to a hand-written walk
-//! sizing accuracy               error against the bytes a counting allocator saw
+//! sizing accuracy               error relative to the bytes of a counting allocator
 //! sizing hazards                deep lists, held locks, cycles: one child process a case
-//! sizing dynamic                what a `dyn` value costs
+//! sizing dynamic                the cost of a `dyn` value
 //! ```
 
 #![allow(clippy::print_stdout, reason = "the figures are the output")]
-#![allow(unused_qualifications, clippy::unused_unit, reason = "what the other crates' derives write")]
+#![allow(unused_qualifications, clippy::unused_unit, reason = "code from the derives of other crates")]
 
 mod accuracy;
 mod data;

@@ -1,7 +1,7 @@
 //! The other crates: each measures the heap bytes below a value, without the value itself.
 //!
-//! The result is `None` for a crate that has no impl for a type: the method lookup picks `Covered` if its bound
-//! holds, and otherwise `NotCovered`, which needs one more reference.
+//! The result is `None` if a crate has no impl for a type. The method lookup selects `Covered` if its bound is
+//! satisfied, and otherwise `NotCovered`, which needs one more reference.
 
 use std::collections::HashSet;
 use std::ffi::c_void;
@@ -11,7 +11,7 @@ use malloc_size_of::{MallocShallowSizeOf as _, MallocSizeOfOps};
 
 use crate::data::{Graph, Node};
 
-/// The name of a crate, and its size of a value.
+/// The name of a crate, and the function that returns its size of a value.
 pub(crate) type Measurer<T> = (&'static str, fn(&T) -> Option<usize>);
 
 macro_rules! measurer {
@@ -31,7 +31,7 @@ macro_rules! measurer {
                 }
             }
 
-            #[allow(dead_code, reason = "some cover every type of the tables")]
+            #[allow(dead_code, reason = "some crates cover every type in the tables")]
             pub(crate) trait NotCovered {
                 fn bytes(&self) -> Option<usize> {
                     None
@@ -66,7 +66,7 @@ measurer!(heapsize, ::heapsize::HeapSizeOf, |v| v.heap_size_of_children());
 measurer!(parity, ::parity_util_mem::MallocSizeOf, |v| ::parity_util_mem::malloc_size(v));
 measurer!(stylo, ::malloc_size_of::MallocSizeOf, |v| v.size_of(&mut super::stylo_ops()));
 
-/// The first measurer that asks the allocator; those before it compute.
+/// The first measurer that asks the allocator; the measurers before it compute sizes.
 pub(crate) const FIRST_ASKING: &str = "floor measured";
 
 /// Every measurer for a type, in the order of the tables.
@@ -76,7 +76,7 @@ macro_rules! measurers {
         macro_rules! one {
             ($name:ident) => {
                 |value: &$type| {
-                    #[allow(unused_imports, reason = "one of the two traits answers")]
+                    #[allow(unused_imports, reason = "the method comes from one of the two traits")]
                     use $crate::rivals::$name::{Asked, Covered as _, NotCovered as _};
                     (&Asked(value)).bytes()
                 }
@@ -111,8 +111,8 @@ fn flame_graph<T: ::allocative::Allocative>(value: &T) -> usize {
     builder.finish().flamegraph().total_size() - size_of_val(value)
 }
 
-/// The crate of Firefox and Servo needs C functions, and a set of the pointers that it has seen.
-#[allow(unsafe_code, reason = "the crate wants a C function")]
+/// The crate of Firefox and Servo needs C functions, and a set of visited pointers.
+#[allow(unsafe_code, reason = "the crate needs a C function")]
 fn stylo_ops() -> MallocSizeOfOps {
     unsafe extern "C" fn ask(pointer: *const c_void) -> usize {
         // SAFETY: the crate passes starts of live blocks of the C library's malloc.
@@ -122,16 +122,16 @@ fn stylo_ops() -> MallocSizeOfOps {
     MallocSizeOfOps::new(ask, None, Some(Box::new(move |pointer| !seen.insert(pointer))))
 }
 
-/// stylo's crate has no impl for `Arc` on purpose, and leaves it to the user.
+/// stylo's crate intentionally has no impl for `Arc`, and leaves the impl to the user.
 impl ::malloc_size_of::MallocSizeOf for Graph {
     fn size_of(&self, ops: &mut MallocSizeOfOps) -> usize {
         let mut bytes = self.nodes.shallow_size_of(ops) + self.edges.shallow_size_of(ops);
         for leaf in self.nodes.iter().chain(&self.edges) {
             let pointer = Arc::as_ptr(leaf);
             if !ops.have_seen_ptr(pointer) {
-                // The two counts of an `Arc` lie before the value.
+                // The two counts of an `Arc` are before the value.
                 let block = pointer.wrapping_byte_sub(16);
-                #[allow(unsafe_code, reason = "as the crate's users write it")]
+                #[allow(unsafe_code, reason = "users of the crate write the same code")]
                 // SAFETY: the `Arc` is live, and its block starts with its two counts, so `block` is its start.
                 let own = unsafe { ops.malloc_size_of(block) };
                 bytes += own + (**leaf).size_of(ops);

@@ -1,10 +1,10 @@
-//! Compares the compile time of the derive with that of serde's `Serialize`.
+//! Compares the compile time of memory-reporter's derive with the compile time of serde's `Serialize`.
 //!
 //! `cargo run --release -p benches --bin compile_time -- [ROUNDS]`
 //!
-//! Writes two crates of 200 structs with 10 fields each, derives on all of them and uses each: ours with
-//! every reading, serde's with `serde_json::to_string`. Cargo builds the dependencies first; then each round compiles
-//! both crates again, in turn.
+//! Writes two crates of 200 structs with 10 fields each, derives on all structs and uses each: one crate with every
+//! reading of memory-reporter, the other with `serde_json::to_string`. Cargo builds the dependencies first; then each
+//! round compiles both crates again, one after the other.
 
 #![allow(clippy::print_stdout, reason = "the figures are the output")]
 
@@ -34,7 +34,7 @@ struct Subject {
     name: &'static str,
     derive: &'static str,
     dependencies: String,
-    /// `{}` stands for a value.
+    /// Expressions that use a value; `{}` is replaced by the value.
     uses: &'static [&'static str],
 }
 
@@ -45,7 +45,7 @@ fn source(subject: &Subject) -> Result<String, Box<dyn Error>> {
         for (f, ty) in FIELDS.iter().enumerate() {
             writeln!(text, "    f{f}: {ty},")?;
         }
-        // Each struct contains the one before it, as in a program.
+        // Each struct contains the struct before it, as in a real program.
         if i > 0 {
             writeln!(text, "    before: Option<Box<S{}>>,", i - 1)?;
         }

@@ -1,12 +1,13 @@
-//! Measures the time to write, read and analyze heap graphs, and the memory for this. Two graphs have 1,100,000 nodes
-//! and 3,100,000 edges: one is like a heap of Firefox, one is more tangled than any heap. One is a list of a million.
+//! Measures the time and memory to write, read and analyze heap graphs. Two graphs have 1,100,000 nodes and 3,100,000
+//! edges: one is like a heap of Firefox, and one is more tangled than any real heap. The third graph is a list of a
+//! million nodes.
 //!
 //! `cargo run --release -p benches --bin heap_graph [FILE.fxsnapshot]`
 //!
-//! With `growth` in place of a file: prints the cost of a census and of dominators for 10,000,000 nodes, as a multiple
+//! With `growth` instead of a file: prints the cost of a census and of dominators for 10,000,000 nodes, as a multiple
 //! of the cost for 1,000,000 nodes of the same shape; `growth firefox`, `tangled` or `list` measures one shape. With
-//! `windows`: prints how long windows of rows of the dominator tree of 10,000,000 nodes take. With
-//! `save FILE`: writes the graph that is like a heap of Firefox.
+//! `windows`: prints the time for windows of rows of the dominator tree of 10,000,000 nodes. With `save FILE`: writes
+//! the graph that is like a heap of Firefox.
 
 #![allow(clippy::print_stdout, reason = "the figures are the output")]
 
@@ -31,22 +32,23 @@ const ROUNDS: usize = 7;
 /// `growth` compares graphs of these sizes.
 const SMALL: u64 = 1_000_000;
 const LARGE: u64 = 10 * SMALL;
-/// The number of analyses of the small graph for each of the large one. They are measured together, for the system
-/// counts CPU time in steps of some milliseconds.
+/// The number of analyses of the small graph for each analysis of the large graph. These are timed together, because
+/// the system counts CPU time in steps of some milliseconds.
 const SMALL_RUNS: u64 = LARGE / SMALL;
 
-/// The number of edges of a graph with `nodes` nodes, at the same number per node as in a heap of Firefox.
+/// The number of edges of a graph with `nodes` nodes. The number per node is the same as in a heap of Firefox.
 fn edges_of(nodes: u64) -> u64 {
     nodes * 31 / 11
 }
 
-/// How many nodes of a Firefox heap have edges from very many others: shapes, prototypes and such.
+/// The number of nodes of a Firefox heap with very many incoming edges: shapes, prototypes and similar objects.
 const HUBS: u64 = 25;
 
-/// Edges as in `medium.fxsnapshot`, a heap of Firefox. There a breadth-first walk first meets each node by one edge:
-/// 58 % of nodes have no such edge, 22 % one, 18 % two or three, 2 % a few, and a quarter of all nodes is below
-/// arrays of thousands and below the root. Of the other edges 79 % lead to some twenty nodes, the rest to nodes
-/// nearby or before; 84 % of all nodes have exactly one edge to them.
+/// Edges as in `medium.fxsnapshot`, a heap of Firefox. There a breadth-first walk reaches each node first by one edge,
+/// the tree edge. 58 % of the nodes have no tree edge to a child, 22 % have one, 18 % two or three, and 2 % a few
+/// more. A quarter of all nodes are children of arrays with thousands of elements, or of the root. Of the other edges,
+/// 79 % lead to about twenty nodes, and the rest to nearby or earlier nodes. 84 % of all nodes have exactly one
+/// incoming edge.
 fn like_firefox(nodes: u64, random: &mut Random) -> Vec<Vec<u32>> {
     let mut edges: Vec<Vec<u32>> = vec![Vec::new(); nodes as usize];
     let mut made = 1;
@@ -59,7 +61,7 @@ fn like_firefox(nodes: u64, random: &mut Random) -> Vec<Vec<u32>> {
             80_000..98_000 => 2 + random.below(2),
             _ => 4 + random.below(4),
         };
-        // The last node of the queue gets at least one child, so that the queue goes on.
+        // The last node of the queue gets at least one child, so that the walk continues.
         let children = if node + 1 == made { children.max(1) } else { children };
         let last = (made + children).min(nodes);
         edges[node as usize].extend(made as u32..last as u32);
@@ -76,15 +78,15 @@ fn like_firefox(nodes: u64, random: &mut Random) -> Vec<Vec<u32>> {
             79..88 => (from + random.below(100)) % nodes,
             _ => random.below(from + 1),
         };
-        // Edges to shapes and prototypes come before those to an object's contents.
+        // Edges to shapes and prototypes come before edges to the contents of an object.
         let place = random.below(1 + edges[from as usize].len().min(2) as u64);
         edges[from as usize].insert(place as usize, to as u32);
     }
     edges
 }
 
-/// Each node has an edge from one before it. Of ten other edges six lead to nodes that many share, three lead
-/// to nodes nearby and one to any node. No heap is as tangled: half of all nodes have several edges to them.
+/// Each node has an edge from an earlier node. Of ten other edges, six lead to nodes with many incoming edges, three
+/// to nearby nodes, and one to any node. No real heap is as tangled: half of all nodes have several incoming edges.
 fn tangled(nodes: u64, random: &mut Random) -> Vec<Vec<u32>> {
     let mut edges: Vec<Vec<u32>> = vec![Vec::new(); nodes as usize];
     for node in 1..nodes {
@@ -105,7 +107,7 @@ fn tangled(nodes: u64, random: &mut Random) -> Vec<Vec<u32>> {
     edges
 }
 
-/// A graph with its nodes in the order of a breadth-first walk, as in a snapshot that such a walk has written.
+/// Makes a graph with its nodes in the order of a breadth-first walk, as in a snapshot that such a walk has written.
 fn heap(edges: &[Vec<u32>], random: &mut Random) -> Result<Graph, GraphError> {
     let mut places = vec![u32::MAX; edges.len()];
     let mut order = vec![0_u32];
@@ -187,8 +189,8 @@ fn processor_ms<T>(run: impl FnOnce() -> T) -> f64 {
     processor_seconds().zip(before).map_or(f64::NAN, |(after, before)| (after - before) * 1e3)
 }
 
-/// The peak of this process's memory during a call, in megabytes beyond the memory before; `None` if the system
-/// does not provide it.
+/// The peak of this process's memory during a call, minus the memory before the call, in megabytes; `None` if the
+/// system does not provide it.
 fn peak_megabytes<T>(run: impl FnOnce() -> T) -> Option<f64> {
     let status = |field: &str| {
         let text = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -204,14 +206,15 @@ fn peak_megabytes<T>(run: impl FnOnce() -> T) -> Option<f64> {
 
 type Analysis = (&'static str, fn(&Graph));
 
-/// Compares the costs of the large graph and the small one; runs both in turn, so that both have the same noise. A
-/// machine's other work fills the caches that only the large graph misses, so the fastest runs say most about the code.
+/// Compares the costs of the large graph and the small graph. Both run in turn, so that both have the same noise.
+/// Other work of the machine fills the caches, and only the large graph suffers from that, so the fastest runs are the
+/// most useful.
 fn compare(small: &Graph, large: &Graph) {
     let analyses: [Analysis; 4] = [
         ("census default", |graph| drop(heap_graph::census(graph, &Breakdown::default()))),
         ("census bucket", |graph| drop(heap_graph::census(graph, &Breakdown::Bucket))),
         ("dominators with retained sizes", |graph| drop(DominatorTree::new(graph))),
-        ("these and all lists of dominated nodes", |graph| {
+        ("the same, and all lists of dominated nodes", |graph| {
             black_box(DominatorTree::new(graph).immediately_dominated(NodeIndex::ROOT).len());
         }),
     ];
@@ -252,7 +255,7 @@ fn growth(shape: Option<&str>) -> Result<(), GraphError> {
     Ok(())
 }
 
-/// Measures windows of the rows of a dominator tree of the large graph, as a page asks for them while it scrolls.
+/// Measures windows of the rows of a dominator tree of the large graph, as a page requests them when the user scrolls.
 fn windows() -> Result<(), Box<dyn Error>> {
     let mut random = Random::new(7);
     let session = Session::new(SessionOptions::new());
@@ -262,7 +265,7 @@ fn windows() -> Result<(), Box<dyn Error>> {
     let answer = session.ask(query.clone())?.wait(Duration::from_secs(600)).ok_or("no answer")??;
     println!("dominators: {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
     let total = session.rows(&query, &answer, &RowsOptions::first(0))?.total;
-    println!("{total} rows without an open one; milliseconds of a window of 100 rows, medians");
+    println!("{total} rows, none of them open; milliseconds for a window of 100 rows, medians");
     let orders = [
         ("as the tree", None),
         ("by shallow size", Some((RowColumn::Shallow, false))),
@@ -316,7 +319,7 @@ fn ask(graph: &Graph) {
     }
     time("dominators with retained sizes", || DominatorTree::new(graph));
     let tree = DominatorTree::new(graph);
-    time("these and all lists of dominated nodes", || {
+    time("the same, and all lists of dominated nodes", || {
         DominatorTree::new(graph).immediately_dominated(NodeIndex::ROOT).len()
     });
     black_box(tree.immediately_dominated(NodeIndex::ROOT).len());

@@ -1,8 +1,8 @@
 //! Compares the time of a request to ten running processes with the time of their reporters alone:
 //! `cargo run --release -p benches --bin live -- [REPORTS]`, by default 5,000 reports of all processes together.
 //!
-//! The processes are this program, started again. The reporters' own time is that of the same ten
-//! collections at once, without a transfer of their results.
+//! The processes are copies of this program. The time of the reporters alone is the time of the same ten collections
+//! at once, without a transfer of the results.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -76,7 +76,7 @@ fn main() {
     victims.iter_mut().for_each(Victim::end);
 }
 
-/// Starts this program again, with a new folder for sockets, which has no sockets of other processes.
+/// Starts this program again, with a new folder for sockets that contains no sockets of other processes.
 fn again(runtime: &std::path::Path) {
     std::fs::create_dir(runtime).expect("a folder in a new one");
     let status = Command::new(std::env::current_exe().expect("this program's file"))

@@ -1,7 +1,7 @@
-//! Replays a recording of 10,000,000 events: to the end, at its peak, its history, leaks and time line.
+//! Measures the replay of a recording of 10,000,000 events: to the end, at its peak, its history, leaks and time line.
 //!
-//! The recording is made here: eight threads, 4,000 stacks, 200,000 live blocks, sizes and life-times of all orders.
-//! `--write FILE` writes it and measures nothing.
+//! The program makes the recording itself: eight threads, 4,000 stacks, 200,000 live blocks, sizes and lifetimes of
+//! all orders of magnitude. `--write FILE` writes it and measures nothing.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a bench")]
 
@@ -19,7 +19,7 @@ use dmd_format::recording::{
 const EVENTS: u64 = 10_000_000;
 const THREADS: usize = 8;
 const STACKS: u32 = 4000;
-/// Live blocks of a thread.
+/// The number of live blocks of a thread.
 const LIVE: usize = 25_000;
 
 /// A generator of pseudo-random numbers (xorshift).
@@ -81,7 +81,7 @@ fn recording() -> Vec<u8> {
         let word = random.next();
         let is_end = thread.live.len() >= LIVE || (!thread.live.is_empty() && word & 3 == 0);
         let (address, what) = if is_end {
-            // Most blocks are young.
+            // Most blocks are freed soon.
             let age = if word & 14 == 0 { (word >> 8) as usize % thread.live.len() } else { 0 };
             let place = thread.live.len() - 1 - age;
             (thread.live.swap_remove(place), BlockAction::End(None))
@@ -104,14 +104,14 @@ fn recording() -> Vec<u8> {
     file
 }
 
-/// The most resident memory of the process, in MB.
+/// The peak of the process's resident memory, in MB.
 fn peak_of_process() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok()).unwrap_or_default() / 1024
 }
 
-/// Nanoseconds that the main thread has run.
+/// The CPU time of the main thread, in nanoseconds.
 fn processor_time() -> f64 {
     let text = fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or_default()
@@ -143,7 +143,7 @@ fn main() {
         let bytes = recording();
         println!("{EVENTS} events, {:.1} bytes each", bytes.len() as f64 / EVENTS as f64);
         fs::write(&path, bytes).unwrap();
-        // Another process, so that the memory is that of the replay.
+        // Run the replay in another process, so that the memory contains only the replay.
         let this = std::env::current_exe().unwrap();
         let status = std::process::Command::new(this).arg("--replay").arg(&path).status().unwrap();
         assert!(status.success());

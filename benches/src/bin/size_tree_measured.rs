@@ -1,4 +1,4 @@
-//! `size_tree` with a declared allocator: the readings ask it about each block.
+//! `size_tree` with a declared allocator: the readings ask the allocator for the size of each block.
 
 memory_reporter::global_allocator!(std::alloc::System);
 

@@ -1,6 +1,7 @@
-//! Times the Parquet table of reports: `cargo run --release -p benches --bin tables -- [REPORTS]`.
+//! Measures the time to write the Parquet table of reports: `cargo run --release -p benches --bin tables --
+//! [REPORTS]`.
 //!
-//! The reports are those of 10 processes, with paths of 3 to 8 names in no order, of which nearly none is there twice.
+//! The reports come from 10 processes, in random order. Their paths have 3 to 8 names, and nearly all are different.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 

@@ -1,11 +1,11 @@
-//! What a tag costs: `cargo run --release -p benches --bin tags`.
+//! Measures the cost of a tag: `cargo run --release -p benches --bin tags`.
 //!
-//! Each line is the time of an allocation with its deallocation, in nanoseconds: of the system's allocator alone; of the
-//! declared one before any thread has had a tag, after one has, and under a tag; and of a wrapper that writes a header of
-//! 16 bytes before each block, which is the other way to know a block's tag.
+//! Each line is the time of an allocation and its deallocation, in nanoseconds. The lines are: the system's allocator
+//! alone; the declared allocator before a thread has used a tag, after that, and under a tag; and a wrapper that
+//! writes a header of 16 bytes before each block, which is the other way to store a block's tag.
 //!
-//! Rounds alternate, and each figure is the median of them. `small` allocates 64 blocks of 16 to 128 bytes and frees them
-//! in another order; `large` does so with 1,000,000 blocks, which the caches do not hold.
+//! Rounds alternate, and each figure is the median of the rounds. `small` allocates 64 blocks of 16 to 128 bytes and
+//! frees them in another order. `large` does the same with 1,000,000 blocks, which do not fit into the caches.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 #![allow(unsafe_code, reason = "calls allocators")]
@@ -32,7 +32,7 @@ fn with_header(layout: Layout) -> (Layout, usize) {
     (unsafe { Layout::from_size_align_unchecked(layout.size() + align, align) }, align)
 }
 
-// SAFETY: forwards to `DECLARED`, with room for a header before each block.
+// SAFETY: every call is forwarded to `DECLARED`, with room for a header before each block.
 unsafe impl GlobalAlloc for Header {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let (whole, offset) = with_header(layout);
@@ -49,7 +49,7 @@ unsafe impl GlobalAlloc for Header {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         let (whole, offset) = with_header(layout);
-        // SAFETY: `alloc` has put the value `offset` bytes behind the start.
+        // SAFETY: `alloc` has put the value `offset` bytes after the start.
         let start = unsafe { block.sub(offset) };
         // SAFETY: `alloc` has written the header.
         black_box(unsafe { start.cast::<u64>().read() });
@@ -69,11 +69,11 @@ fn time(allocator: &dyn GlobalAlloc, live: usize) -> f64 {
             // SAFETY: the size is not 0.
             *block = unsafe { allocator.alloc(layout(i)) };
         }
-        // A stride that has no factor in common with the number of blocks.
+        // The stride has no common factor with the number of blocks.
         let mut i = 0;
         for _ in 0..live {
             i = (i + 40_503) % live;
-            // SAFETY: a live block with this layout; the stride meets each place once.
+            // SAFETY: a live block with this layout; the stride reaches each place once.
             unsafe { allocator.dealloc(blocks[i], layout(i)) };
         }
     }

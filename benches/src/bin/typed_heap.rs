@@ -1,6 +1,6 @@
-//! The types of a heap: `typed_heap PID|DUMP` of a process that DMD records and that listens, or of a dump of scan mode.
-//! Time and memory of each step, and how far the types can be trusted. `typed_heap layouts PROGRAM THREADS`: the
-//! time and the memory that a program's debug information takes on this many threads.
+//! Measures the types of a heap: `typed_heap PID|DUMP`, for a process that DMD records and that listens, or for a dump
+//! in scan mode. Prints the time and memory of each step, and how reliable the types are. `typed_heap layouts PROGRAM
+//! THREADS`: prints the time and memory to read a program's debug information on this many threads.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a bench")]
 
@@ -18,7 +18,7 @@ use typed_heap::{DebugInfo, MemorySource, ProcessMemory, ScanMemory, TypedHeap};
 
 const MOST_ENTRIES: usize = 100_000_000;
 
-/// The most resident memory of the process since the last call, in MB.
+/// The peak of the process's resident memory since the last call, in MB.
 fn peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -27,7 +27,7 @@ fn peak() -> u64 {
     peak / 1024
 }
 
-/// Seconds that the main thread has run.
+/// The CPU time of the main thread, in seconds.
 fn processor_time() -> f64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0.0) / 1e9
@@ -99,7 +99,7 @@ fn measure(mut dump: Dump, memory_of: impl FnOnce(&Dump) -> Box<dyn MemorySource
     let with_path = census.edges - census.edges_without_path;
     println!("{:.2} % of {} pointers have a path", percent(with_path, census.edges), census.edges);
     for (name, pointers) in without_path(&heap).into_iter().take(5) {
-        println!("    {pointers} of {name} have none");
+        println!("    {pointers} of {name} have no path");
     }
     let (_, held) = heap.held_by_roots();
     println!("{:.2} % of bytes are held by statics, thread-locals and stacks", percent(held, census.bytes));
@@ -107,17 +107,17 @@ fn measure(mut dump: Dump, memory_of: impl FnOnce(&Dump) -> Box<dyn MemorySource
     let compared = agreement.agree + agreement.disagree;
     println!("{:.3} % of {compared} pointers contradict a stack", percent(agreement.disagree, compared));
     for (by_stack, by_owner, count) in agreement.disagreements().take(10) {
-        println!("    {count} times {by_owner}, where the stack says {by_stack}");
+        println!("    {count} times {by_owner}, but {by_stack} by the stack");
     }
-    println!("{} pointers more are of merged functions", agreement.same_layout);
+    println!("{} further pointers belong to merged functions", agreement.same_layout);
     for (by_stack, by_owner, count) in agreement.merged().take(10) {
-        println!("    {count} times {by_owner}, where the stack says {by_stack}");
+        println!("    {count} times {by_owner}, but {by_stack} by the stack");
     }
     let (words, others) = words(&heap, &*memory);
-    println!("{words} words lead into a block; {others} typed pointers are not among them");
+    println!("{words} words point into a block; {others} typed pointers are not among them");
 }
 
-/// The types whose blocks have pointers without a path, with the number of these, the largest first.
+/// The types whose blocks have pointers without a path, with the number of these pointers, the largest number first.
 fn without_path(heap: &TypedHeap<'_>) -> Vec<(String, usize)> {
     let mut all = BTreeMap::new();
     for block in 0..heap.blocks().len() {
@@ -131,7 +131,8 @@ fn without_path(heap: &TypedHeap<'_>) -> Vec<(String, usize)> {
     all
 }
 
-/// The number of words that lead into a block, and of pairs of blocks with a typed pointer and without such a word.
+/// The number of words that point into a block. Also the number of pairs of blocks with a typed pointer but without
+/// such a word.
 fn words(heap: &TypedHeap<'_>, memory: &dyn MemorySource) -> (u64, u64) {
     let blocks = heap.blocks();
     let mut buffer = Vec::new();

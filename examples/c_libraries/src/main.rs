@@ -1,7 +1,7 @@
-//! C libraries that allocate through `CountingMalloc`: each has a reporter, and DMD knows its blocks.
+//! C libraries that allocate through `CountingMalloc`: each library has a reporter, and DMD records its blocks.
 //!
-//! The program uses zstd, SQLite and OpenSSL, and checks what the reporters report meanwhile. A library takes its
-//! functions before it allocates, so `main` begins with them.
+//! The program uses zstd, SQLite and OpenSSL, and checks the amounts that the reporters report. A library must get its
+//! functions before it allocates, so `main` sets them first.
 
 #![allow(unsafe_code, reason = "calls C")]
 

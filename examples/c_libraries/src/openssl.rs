@@ -1,5 +1,5 @@
-//! OpenSSL takes three functions for the whole process, before its first allocation. Each also gets the place in
-//! OpenSSL's source that calls it.
+//! OpenSSL takes three functions for the whole process, before its first allocation. Each function also gets the file
+//! and line of its caller in OpenSSL's source.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::NonNull;
@@ -61,12 +61,12 @@ unsafe extern "C" fn free(pointer: *mut c_void, _: *const c_char, _: c_int) {
 
 /// Makes OpenSSL allocate through the counter.
 pub fn use_counting_malloc() {
-    // SAFETY: the functions behave as malloc, realloc and free. OpenSSL refuses them once it has allocated.
+    // SAFETY: the functions behave like malloc, realloc and free. OpenSSL rejects them after its first allocation.
     let accepted = unsafe { CRYPTO_set_mem_functions(malloc, realloc, free) };
     assert_eq!(accepted, 1, "OpenSSL has allocated before");
 }
 
-/// Bytes in a buffer of OpenSSL.
+/// A buffer of OpenSSL that contains bytes.
 pub struct Bytes(NonNull<c_void>);
 
 impl Bytes {
@@ -74,7 +74,7 @@ impl Bytes {
         let data = vec![1_u8; bytes];
         // SAFETY: `BIO_s_mem` has no precondition.
         let method = unsafe { BIO_s_mem() };
-        // SAFETY: the method is that of buffers in memory.
+        // SAFETY: the method is the one for buffers in memory.
         let bio = NonNull::new(unsafe { BIO_new(method) }).expect("there is memory for a buffer");
         let wanted = c_int::try_from(bytes).expect("a small buffer");
         // SAFETY: the buffer is live, and `data` has this many bytes.
@@ -86,7 +86,7 @@ impl Bytes {
 
 impl Drop for Bytes {
     fn drop(&mut self) {
-        // SAFETY: the buffer is live, and nobody uses it afterwards.
+        // SAFETY: the buffer is live, and no code uses it after the call.
         unsafe { BIO_free(self.0.as_ptr()) };
     }
 }

@@ -55,7 +55,7 @@ pub fn use_counting_malloc() {
         xShutdown: Some(end),
         pAppData: null_mut(),
     };
-    // SAFETY: SQLite has not started, and copies the functions, which behave as its documentation wants.
+    // SAFETY: SQLite has not started. It copies the functions, which behave as its documentation requires.
     let result = unsafe { ffi::sqlite3_config(ffi::SQLITE_CONFIG_MALLOC, &raw const functions) };
     assert_eq!(result, ffi::SQLITE_OK);
 }
@@ -89,7 +89,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // SAFETY: the database is open, and nobody uses it afterwards.
+        // SAFETY: the database is open, and no code uses it after the call.
         unsafe { ffi::sqlite3_close(self.0.as_ptr()) };
     }
 }

@@ -1,4 +1,4 @@
-//! zstd takes two functions for each context, with its feature `experimental`.
+//! zstd takes two functions for each context, if its feature `experimental` is on.
 
 use core::ffi::c_void;
 use core::ptr::{NonNull, null_mut};
@@ -22,7 +22,7 @@ unsafe extern "C" fn allocate(_: *mut c_void, bytes: usize) -> *mut c_void {
 }
 
 unsafe extern "C" fn free(_: *mut c_void, pointer: *mut c_void) {
-    // SAFETY: zstd frees what `allocate` returned, once.
+    // SAFETY: zstd frees each block of `allocate` once.
     unsafe { Malloc::free(pointer) }
 }
 
@@ -36,16 +36,16 @@ impl Compressor {
     pub fn new(level: i32) -> Self {
         let functions =
             ZSTD_customMem { customAlloc: Some(allocate), customFree: Some(free), opaque: null_mut() };
-        // SAFETY: the functions live as long as the program, and behave as malloc and free.
+        // SAFETY: the functions live as long as the program, and behave like malloc and free.
         let context = unsafe { zstd_sys::ZSTD_createCCtx_advanced(functions) };
         Self { context: NonNull::new(context).expect("there is memory for a context"), level }
     }
 
-    /// The number of compressed bytes.
+    /// Compresses a text. Returns the number of compressed bytes.
     pub fn compress(&self, text: &[u8]) -> usize {
         // SAFETY: `ZSTD_compressBound` has no precondition.
         let mut out = vec![0_u8; unsafe { zstd_sys::ZSTD_compressBound(text.len()) }];
-        // SAFETY: the context is live, and both buffers have the lengths beside them.
+        // SAFETY: the context is live, and each buffer is passed with its length.
         let written = unsafe {
             zstd_sys::ZSTD_compressCCtx(
                 self.context.as_ptr(),
@@ -61,7 +61,7 @@ impl Compressor {
         written
     }
 
-    /// The bytes of the context as zstd states them.
+    /// The bytes of the context, as zstd states them.
     pub fn size(&self) -> usize {
         // SAFETY: the context is live.
         unsafe { zstd_sys::ZSTD_sizeof_CCtx(self.context.as_ptr()) }
@@ -70,7 +70,7 @@ impl Compressor {
 
 impl Drop for Compressor {
     fn drop(&mut self) {
-        // SAFETY: the context is live, and nobody uses it afterwards.
+        // SAFETY: the context is live, and no code uses it after the call.
         unsafe { zstd_sys::ZSTD_freeCCtx(self.context.as_ptr()) };
     }
 }

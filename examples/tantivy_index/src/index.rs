@@ -17,7 +17,8 @@ impl MemoryReporter for Search {
     }
 }
 
-/// The files of an index in memory are private blocks of tantivy. A file shows its bytes, which lie inside its block.
+/// The files of an index in memory are private blocks of tantivy. A file gives access to its bytes, which are inside
+/// its block.
 fn files<R: Reading>(index: &Index, ops: &mut MallocSizeOfOps<R>) -> usize {
     let directory = index.directory();
     let names = directory.list_managed_files();

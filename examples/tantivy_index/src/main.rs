@@ -1,5 +1,5 @@
-//! A search index of tantivy in memory, whose blocks are private: the reporter reaches them through the files that the
-//! index shows.
+//! A search index of tantivy in memory. Its blocks are private: the reporter gets access to them through the files of
+//! the index.
 
 use memory_reporter::collect_reports;
 use tantivy::collector::Count;

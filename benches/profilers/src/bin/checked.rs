@@ -1,5 +1,5 @@
-//! The workloads on an allocator that counts blocks, and that takes the stacks of some blocks by the `backtrace`
-//! crate, under any preloaded profiler. Prints both.
+//! The workloads with an allocator that counts blocks, and that takes the stacks of some blocks with the `backtrace`
+//! crate. Prints the counts and the stacks. A profiler may be preloaded.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 #![allow(unsafe_code, reason = "an allocator")]
@@ -21,19 +21,19 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `body`, and ignores its blocks.
+/// Runs `body`, and ignores the blocks that it allocates.
 fn aside(body: impl FnOnce()) {
     INSIDE.set(true);
     body();
     INSIDE.set(false);
 }
 
-/// Selects blocks by their addresses, so that the end of a block gives the same answer.
+/// Selects blocks by their addresses, so that the selection is the same at the end of a block.
 fn is_picked(block: *mut u8) -> bool {
     (block.addr() >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56 == 0
 }
 
-/// Inlined, so that only the innermost frame differs from that of the call to the system's allocator.
+/// Inlined, so that only the innermost frame differs from the frame of the call to the system's allocator.
 #[inline(always)]
 fn begun(block: *mut u8) {
     if INSIDE.get() {
@@ -65,7 +65,7 @@ fn ended(block: *mut u8) {
     }
 }
 
-// SAFETY: forwards every call to `System`; `begun` and the code at a block's end do not touch the block.
+// SAFETY: every call is forwarded to `System`; `begun` and the code at a block's end do not touch the block.
 unsafe impl GlobalAlloc for Checked {
     #[inline(never)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

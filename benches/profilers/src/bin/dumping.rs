@@ -1,5 +1,6 @@
-//! How long a dump of 1,000,000 live blocks takes while another thread allocates, in milliseconds: blocks of one size
-//! from one place, and blocks that each have a size and a stack that no other has together.
+//! Measures how long a dump of 1,000,000 live blocks takes while another thread allocates, in milliseconds. In the
+//! first case all blocks have one size and one stack. In the second case no two blocks have both the same size and the
+//! same stack.
 //!
 //! `DMD="--mode=live --stacks=full --quiet" cargo run --release -p profilers --bin dumping`
 
@@ -17,7 +18,8 @@ use dmd::Dmd;
 static ALLOCATOR: Dmd<System> = Dmd::new(System);
 
 const BLOCKS: usize = 1_000_000;
-/// Stacks of blocks that are not alike: one for each path of this many calls of two functions.
+/// The number of calls in a stack of different blocks. There is one stack for each path of this many calls of two
+/// functions.
 const CALLS: u32 = 10;
 const ROUNDS: usize = 5;
 

@@ -1,4 +1,4 @@
-//! Compares DMD's own engine with the portable one, linked into the same program:
+//! Compares DMD's native engine with the portable one, linked into the same program:
 //!
 //! ```sh
 //! cargo build --release -p profilers
@@ -6,9 +6,9 @@
 //! target/release/engines target/release/linked target/portable-engine/release/linked [SCALE [ROUNDS]]
 //! ```
 //!
-//! Every round runs each workload three times, one after another: switched off, with DMD's own engine, and with the portable
-//! one, each with full stacks of every block. The figures are CPU time; ratios are made within a round, and the medians
-//! over the rounds are printed, with the least and the most.
+//! Every round runs each workload three times, one after another: with DMD switched off, with the native engine, and
+//! with the portable one. Both engines take the full stack of every block. The figures are CPU time. Ratios are
+//! computed within a round. The output is the median over the rounds, with the minimum and the maximum.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -32,7 +32,7 @@ fn seconds(program: &str, options: Option<&str>, workload: &str, scale: f64) -> 
     }
 }
 
-/// The median, the least and the most.
+/// The median, the minimum and the maximum.
 fn text(figures: &mut [f64]) -> String {
     figures.sort_by(f64::total_cmp);
     let (least, most) = (figures[0], figures[figures.len() - 1]);

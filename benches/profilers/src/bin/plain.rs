@@ -1,4 +1,4 @@
-//! The workloads on the system's allocator, for preloaded profilers.
+//! The workloads with the system's allocator, for preloaded profilers.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     profilers::run(|| {})

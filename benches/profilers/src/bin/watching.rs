@@ -1,4 +1,4 @@
-//! What a log of allocations costs a program that DMD records: nanoseconds for an allocation and its end.
+//! Measures the cost of a log of allocations in a program that DMD records: nanoseconds for an allocation and its end.
 //!
 //! `DMD="--mode=live --stacks=full --quiet" cargo run --release -p profilers --bin watching`
 
@@ -16,7 +16,7 @@ static ALLOCATOR: Dmd<System> = Dmd::new(System);
 const OBJECTS: u64 = 300_000;
 const ROUNDS: usize = 9;
 
-#[allow(clippy::vec_box, reason = "the blocks are the point")]
+#[allow(clippy::vec_box, reason = "the test needs separate blocks")]
 #[inline(never)]
 fn objects() -> Vec<Box<[u64; 4]>> {
     (0..OBJECTS).map(|number| black_box(Box::new([number; 4]))).collect()

@@ -1,5 +1,5 @@
-//! A service on axum, and its endpoint for administrators on a port of its own. Lines that end in `// +` are what the
-//! endpoint adds.
+//! A service on axum, with an endpoint for administrators on a separate port. Lines that end in `// +` are added for
+//! the endpoint.
 //!
 //! ```sh
 //! DMD='--mode=live --sample-bytes=512KiB' cargo run --bin endpoint_axum 127.0.0.1:9464
@@ -17,10 +17,10 @@ use heap_graph::snapshot::SnapshotWriteOptions; // +
 use memory_endpoint::Endpoint; // +
 use tokio::net::TcpListener;
 
-// It records if the variable `DMD` asks for it.
+// DMD records if the variable `DMD` is set.
 memory_reporter::global_allocator!(dmd::Dmd<std::alloc::System>: dmd::Dmd::new(std::alloc::System)); // +
 
-/// How often each name was greeted.
+/// The number of times that each name was greeted.
 static GREETED: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
 memory_reporter::define_reporter!("explicit/greeted", Heap, &GREETED, "Memory used by the names of guests."); // +
 

@@ -1,4 +1,5 @@
-//! The endpoint on hyper alone: a server of any kind passes path, query, `Accept` and `Host` on, and sends the answer.
+//! The endpoint on hyper alone. Any server works like this: it passes path, query, `Accept` and `Host` on, and sends
+//! the answer.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use memory_endpoint::{Endpoint, GetRequest};
 use tokio::net::TcpListener;
 
-// It records if the variable `DMD` asks for it.
+// DMD records if the variable `DMD` is set.
 memory_reporter::global_allocator!(dmd::Dmd<std::alloc::System>: dmd::Dmd::new(std::alloc::System));
 
 async fn answer(endpoint: Arc<Endpoint>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
@@ -28,7 +29,7 @@ async fn answer(endpoint: Arc<Endpoint>, request: Request<Incoming>) -> Result<R
     let query = request.uri().query().unwrap_or_default().to_owned();
     let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     let (accept, host) = (header(ACCEPT), header(HOST));
-    // An answer takes a while, so a thread that may block makes it.
+    // An answer takes some time, so a thread that may block makes it.
     let answered = tokio::task::spawn_blocking(move || {
         endpoint.answer(&GetRequest::new(&path, &query).accept(&accept).host(&host))
     })

@@ -1,4 +1,4 @@
-//! Runs a script that builds a table of people. Lines that end in `// +` are what accounting for memory adds.
+//! Runs a script that builds a table of people. Lines that end in `// +` are added to account for memory.
 
 use boa_engine::{Context, Source};
 

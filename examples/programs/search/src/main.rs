@@ -1,4 +1,4 @@
-//! Indexes generated documents in memory and searches them. Lines that end in `// +` are what accounting for memory adds.
+//! Indexes generated documents in memory and searches them. Lines that end in `// +` are added to account for memory.
 
 use tantivy::collector::TopDocs;
 use tantivy::directory::RamDirectory;

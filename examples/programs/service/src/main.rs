@@ -1,5 +1,5 @@
-//! A service that keeps values for its clients, and clients that use it. Lines that end in `// +` are what accounting for
-//! memory adds.
+//! A service that keeps values for its clients, and clients that use it. Lines that end in `// +` are added to account
+//! for memory.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -13,11 +13,11 @@ memory_reporter::global_allocator!(tikv_jemallocator::Jemalloc); // +
 
 const CLIENTS: usize = 100;
 
-/// What clients have put.
+/// The values of the clients.
 static STORE: Mutex<Option<HashMap<String, Vec<u8>>>> = Mutex::new(None);
 memory_reporter::define_reporter!("explicit/store", Heap, &STORE, "Memory used by the values of clients."); // +
 
-/// Answers `put KEY BYTES` and `get KEY`, a line each.
+/// Answers `put KEY BYTES` and `get KEY`, one line each.
 async fn serve(stream: TcpStream) -> std::io::Result<()> {
     let (reader, mut writer) = stream.into_split();
     let mut lines = BufReader::with_capacity(16 << 10, reader).lines();

@@ -1,5 +1,5 @@
-//! Checks that the timed runs are also correct: no block is lost, all blocks are counted, and stacks equal those of a
-//! reference.
+//! Checks that the timed runs are also correct: no block is lost, all blocks are counted, and stacks are equal to the
+//! stacks of a reference.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -18,10 +18,11 @@ pub(crate) struct Counted {
     live: f64,
 }
 
-/// The most blocks of the C library itself, which the counting program does not see: buffers, and a few per thread.
+/// The maximum number of blocks of the C library itself, which the counting program does not see: buffers, and a few
+/// blocks per thread.
 const OF_THE_C_LIBRARY: f64 = 64.0;
 
-/// The check of stacks runs at this part of the scale.
+/// The part of the scale at which the check of stacks runs.
 const SAMPLED_SCALE: f64 = 0.01;
 
 pub(crate) fn count(folder: &Path, workload: &str, scale: f64) -> Result<Counted, Box<dyn Error>> {
@@ -29,14 +30,14 @@ pub(crate) fn count(folder: &Path, workload: &str, scale: f64) -> Result<Counted
     Ok(Counted { new: field(&text, "new")?, live: field(&text, "live")? })
 }
 
-/// Checks that the dump of a timed run has all live blocks.
+/// Checks that the dump of a timed run contains all live blocks.
 pub(crate) fn nothing_is_lost(dump: &Path, counted: &Counted) -> Result<(), Box<dyn Error>> {
     let blocks = blocks_of(&read(dump)?)?;
     near("live blocks", blocks, counted.live)
 }
 
-/// Checks that a recording has as many new blocks as the counting program counted and as many as its last chunk says,
-/// and returns the bytes that an event takes in the file.
+/// Checks the number of new blocks in a recording: it must agree with the counting program and with the recording's
+/// last chunk. Returns the average number of bytes of an event in the file.
 pub(crate) fn bytes_of_an_event(file: &Path, counted: &Counted) -> Result<f64, Box<dyn Error>> {
     let mut chunks = ChunkReader::open(BufReader::new(File::open(file)?))?;
     let (mut begun, mut events, mut end) = (0_u64, 0_u64, None);
@@ -55,13 +56,15 @@ pub(crate) fn bytes_of_an_event(file: &Path, counted: &Counted) -> Result<f64, B
     }
     let end = end.ok_or("the recording has no end")?;
     if (end.lost_events, end.dropped_blocks) != (0, 0) || begun < end.allocations {
-        return Err(format!("{begun} blocks begin in the recording, whose end says {end:?}").into());
+        return Err(
+            format!("{begun} blocks begin in the recording, but its last chunk contains {end:?}").into()
+        );
     }
     near("blocks of the recording", begun as f64, counted.new)?;
     Ok(std::fs::metadata(file)?.len() as f64 / events as f64)
 }
 
-/// Checks that the dump of a run that also keeps freed blocks has as many blocks as the counting program counted.
+/// Checks that the dump of a run that also keeps freed blocks contains as many blocks as the counting program counted.
 pub(crate) fn all_are_recorded(
     plain: &Program,
     dump: &Path,
@@ -76,7 +79,7 @@ pub(crate) fn all_are_recorded(
     near("blocks", blocks, counted.new)
 }
 
-/// Checks that the sampled blocks have the frames that the `backtrace` crate saw at their allocation.
+/// Checks that the sampled blocks have the frames that the `backtrace` crate found at their allocation.
 pub(crate) fn stacks_are_the_references(
     folder: &Path,
     library: &Path,
@@ -96,10 +99,11 @@ pub(crate) fn stacks_are_the_references(
         };
         let mut reference = vec![];
         for pc in stack.split(',') {
-            // Dumps have the address of the call; the return address of the outermost frame is 0.
+            // A dump contains the address of the call. The return address of the outermost frame is 0.
             reference.extend(u64::from_str_radix(pc, 16)?.checked_sub(1));
         }
-        // The innermost frames are the calls of each unwinder; from the allocator's caller on, both must be equal.
+        // The innermost frames are the calls of each unwinder. From the caller of the allocator outwards, both must be
+        // equal.
         let same = ours.iter().rev().zip(reference.iter().rev()).take_while(|(ours, pc)| ours == pc).count();
         if same == 0 || same + INNERMOST < ours.len() {
             return Err(format!("{workload}: block {block}: {ours:x?} instead of {reference:x?}").into());
@@ -114,7 +118,7 @@ pub(crate) fn stacks_are_the_references(
     Ok(())
 }
 
-/// Frames that each unwinder sees in the hook and in the function that calls it.
+/// The number of frames that each unwinder finds in the hook and in the function that calls it.
 const INNERMOST: usize = 2;
 
 fn near(what: &str, blocks: f64, counted: f64) -> Result<(), Box<dyn Error>> {

@@ -1,7 +1,7 @@
 //! Compares the costs of DMD and heaptrack: `profilers [LIBRARY [SCALE [ROUNDS]]]`.
 //!
-//! Every round runs each program once, one after another, and compares them within the round, since other work
-//! on the machine slows all of them. The results are medians over the rounds.
+//! Every round runs each program once, one after another, and compares them within the round, because other work on
+//! the machine slows all of them down. The results are medians over the rounds.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -67,9 +67,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     switched_off(&folder, rounds)
 }
 
-/// Prints the time that DMD adds to an allocation and its end if it is linked but switched off: the time of such a
-/// pair by the program's allocator less the time by the system's functions in the same process. The same difference
-/// in the plain program is the error of the measurement.
+/// Prints the time that DMD adds to an allocation and its end if it is linked but switched off. This is the time of
+/// such a pair with the program's allocator minus the time with the system's functions in the same process. The same
+/// difference in the plain program is the error of the measurement.
 fn switched_off(folder: &Path, rounds: usize) -> Result<(), Box<dyn Error>> {
     for name in ["linked", "plain"] {
         let program = Program::new(folder.join(name));
@@ -79,7 +79,7 @@ fn switched_off(folder: &Path, rounds: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The ratios of a program to the plain one.
+/// The ratios of a program's costs to the plain program's costs.
 #[derive(Default)]
 struct Ratios {
     cpu: Vec<f64>,

@@ -14,7 +14,7 @@ pub(crate) struct Program {
 
 /// The costs of one run.
 pub(crate) struct Outcome {
-    /// User and system seconds.
+    /// The user and system time in seconds.
     pub(crate) cpu: f64,
     pub(crate) peak_kib: f64,
     /// The whole output.
