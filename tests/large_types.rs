@@ -159,7 +159,7 @@ fn every_field_of_large_types_counts() {
 
 fn on_a_small_stack(walk: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(walk).expect("a thread");
-    thread.join().expect("the walk is right");
+    thread.join().expect("the walk must not fail");
 }
 
 /// A list, and its bytes. The list is never dropped, since the stack is too small for that.

@@ -39,7 +39,7 @@ impl ByteSampler {
         Self::new(seed.wrapping_add((n as u64 + 1).wrapping_mul(0xD1B5_4A32_D192_ED03)), 1)
     }
 
-    /// Draws the number of the next chosen byte, from 1, at a mean distance.
+    /// Draws the distance to the next chosen byte, in bytes, at least 1. `mean` is the mean distance.
     #[cfg_attr(not(engine = "native"), allow(dead_code, reason = "only the native engine samples"))]
     pub(crate) fn next(&mut self, mean: u64) -> u64 {
         self.mean = mean.max(1);

@@ -60,7 +60,10 @@ pub(crate) fn write(output: &DumpOutput, number: usize) -> io::Result<()> {
     let written = written.and_then(|()| file.finish());
     match &written {
         Ok(name) if *name != path => {
-            log::mention(format_args!("  another file has its name: {}", name.display()));
+            log::mention(format_args!(
+                "  the name is taken by another file; the dump is in {}",
+                name.display()
+            ));
         }
         Ok(_) => {}
         Err(error) => log::say(format_args!("  can't write {}: {error}", path.display())),

@@ -126,7 +126,7 @@ impl Engine {
     }
 
     pub(crate) fn setup(&self) -> EngineSetup {
-        // SAFETY: no thread writes `setup` meanwhile: see the `Sync` of `Engine`.
+        // SAFETY: no thread writes `setup` at the same time: see the comment at `impl Sync for Engine`.
         unsafe { *self.setup.get() }
     }
 

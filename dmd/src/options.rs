@@ -4,7 +4,7 @@ use core::fmt;
 
 pub use dmd_format::Mode;
 
-/// Which blocks get an allocation stack.
+/// Selects the blocks that get an allocation stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stacks {
@@ -41,9 +41,9 @@ pub enum Run {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// What DMD records. Default: [`Mode::DarkMatter`].
+    /// Selects which blocks and data DMD records. Default: [`Mode::DarkMatter`].
     pub mode: Mode,
-    /// Which blocks get a stack. Default: [`Stacks::Partial`]; always full in scan mode.
+    /// Selects the blocks that get a stack. Default: [`Stacks::Partial`]; always full in scan mode.
     pub stacks: Stacks,
     /// DMD samples blocks with fewer usable bytes than this. Whenever the sum of their sizes exceeds this size, the
     /// current block represents that many bytes and gets a stack. Default: DMD records every block.

@@ -156,7 +156,7 @@ pub(crate) fn begin_requested(path: &Path) -> io::Result<()> {
     })
 }
 
-/// Ends what [`begin_requested`] began.
+/// Ends the recording that [`begin_requested`] started.
 pub(crate) fn end_requested() {
     if RECORDING.process.load(Ordering::Relaxed) != std::process::id() {
         return;

@@ -108,7 +108,7 @@ pub(crate) fn run_one(case: &str, name: &str) {
             let builder = thread::Builder::new().stack_size(2 << 20);
             let run = || answer(&measurers!(List), name, &list(1_000_000));
             let thread = builder.spawn_scoped(scope, run).expect("a thread starts");
-            thread.join().expect("ours does not panic");
+            thread.join().expect("memory-reporter does not panic");
         }),
         "RefCell borrowed" => {
             let value = RefCell::new(vec![1_u8; 100]);

@@ -141,7 +141,7 @@ impl ::malloc_size_of::MallocSizeOf for Graph {
     }
 }
 
-/// memuse has no derive.
+/// A handwritten impl, since memuse has no derive.
 impl ::memuse::DynamicUsage for Node {
     fn dynamic_usage(&self) -> usize {
         self.left.dynamic_usage() + self.right.dynamic_usage()

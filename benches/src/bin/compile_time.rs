@@ -73,7 +73,8 @@ fn compile(folder: &Path, target: &Path) -> Result<f64, Box<dyn Error>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let rounds = env::args().nth(1).map_or(Ok(5), |n| n.parse::<usize>())?;
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("the workspace is gone")?;
+    let workspace =
+        Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("the workspace folder does not exist")?;
     let subjects = [
         Subject {
             name: "ours",

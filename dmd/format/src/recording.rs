@@ -84,8 +84,8 @@
 //! # Order
 //!
 //! The chunks of different threads are in no particular order. [`ChunkKind::Watermark`] contains a tick: events in
-//! later chunks have that tick or a later one. The exception is an event in the middle of which the system stopped a
-//! thread for a tenth of a second. So a reader that merges threads keeps only the events since the last watermark.
+//! later chunks have that tick or a later one. The only exception: the system has stopped a thread for a tenth of a
+//! second in the middle of an event. So a reader that merges threads keeps only the events since the last watermark.
 //!
 //! A node of the tree of stacks precedes the events that use it. [`StackNode::pc`] is a return address. Nodes with a
 //! `pc` below [`FIRST_PC`] are not frames: they separate stacks from times in which different libraries were loaded at

@@ -201,7 +201,7 @@ unsafe fn free_recorded(block: *mut c_void) {
 ///
 /// # Safety
 ///
-/// As for [`free`].
+/// The contract of [`free`].
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cfree(block: *mut c_void) {
     // SAFETY: the program passes null or a live block that it does not use again.

@@ -65,7 +65,8 @@ macro_rules! functions {
                 // SAFETY: C fixes the type of the function of this name. The pointer is null only if no library has
                 // the function. In this case the program could not have called it without this library either.
                 let function: unsafe extern $abi fn($($type),*) -> $result = unsafe { core::mem::transmute(function) };
-                // SAFETY: the program guarantees what C requires of the arguments, which are passed on unchanged.
+                // SAFETY: the program guarantees the contract of the C function for the arguments, which are passed on
+                // unchanged.
                 unsafe { function($($argument),*) }
             }
         )*)*

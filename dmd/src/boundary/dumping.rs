@@ -159,7 +159,8 @@ pub(crate) fn leaves_something() -> bool {
     ENGINE.records() && (ENGINE.setup().options.dump_at_exit || recording::is_on() || is_tracked)
 }
 
-/// Writes the dump at the end of the process, and ends the recording, if the options or a session of tracking ask for them.
+/// Writes the dump at the end of the process, if the options or a session of tracking ask for one. Then ends the
+/// recording.
 pub(crate) fn process_ends() {
     let options = ENGINE.setup().options;
     if !leaves_something() || confined::is_confined() {
@@ -223,7 +224,7 @@ fn last_dump(mut write: impl FnMut() -> c_int) {
         }
         std::thread::sleep(BETWEEN_TRIES);
     }
-    log::say_anyway(format_args!("no dump: another thread is in the middle of one"));
+    log::say_anyway(format_args!("no dump: another thread is still writing one"));
 }
 
 /// Writes a dump with the reports that a run has made so far.

@@ -70,7 +70,7 @@ pub fn report_on_alloc<T: ?Sized>(block: *const T) -> usize {
     recorder::running_one().map_or(0, |recorder| recorder.report(block.cast(), true))
 }
 
-/// Removes all marks except those made at allocation.
+/// Removes all marks, except marks made at allocation.
 pub fn clear_reports() {
     if let Some(recorder) = recorder::running_one() {
         recorder.clear_reports();
@@ -102,7 +102,7 @@ pub unsafe fn reset(options: &str) -> Result<(), DumpError> {
 #[unsafe(no_mangle)]
 #[allow(non_snake_case, reason = "Firefox's name")]
 pub(crate) unsafe extern "C" fn DMDReportAndDump(path: *const c_char) -> c_int {
-    // SAFETY: the C program passes null or a string that ends in 0, as `dmd.h` asks.
+    // SAFETY: the C program passes null or a string that ends in 0, as `dmd.h` requires.
     unsafe { recorder::any().report_and_dump(path) }
 }
 
@@ -114,7 +114,7 @@ pub(crate) unsafe extern "C" fn DMDReportAndDump(path: *const c_char) -> c_int {
 #[unsafe(no_mangle)]
 #[allow(non_snake_case, reason = "Firefox's name")]
 pub(crate) unsafe extern "C" fn DMDDump(path: *const c_char) -> c_int {
-    // SAFETY: the C program passes null or a string that ends in 0, as `dmd.h` asks.
+    // SAFETY: the C program passes null or a string that ends in 0, as `dmd.h` requires.
     unsafe { recorder::any().dump(path) }
 }
 

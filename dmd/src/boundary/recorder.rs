@@ -86,7 +86,7 @@ fn decide(options: &Option<Options>) -> Option<Recorder> {
             start_local(*options);
             if matches!(found, PreloadedEngine::Older) {
                 log::say(format_args!(
-                    "the preloaded libdmd.so is older than this program's copy of the crate dmd: each records on its own"
+                    "the preloaded libdmd.so is older than this program's copy of the crate dmd: each of them records separately"
                 ));
             }
         }
@@ -118,7 +118,7 @@ fn decide(options: &Option<Options>) -> Option<Recorder> {
 /// The allocator of the program that this copy of the library is linked into.
 const THIS_PROGRAM: Allocator = Allocator {
     alloc: |bytes| match Layout::from_size_align(bytes, 16) {
-        // SAFETY: the self-test asks for sizes that are not 0.
+        // SAFETY: the self-test requests sizes that are not 0.
         Ok(layout) => unsafe { std::alloc::alloc(layout) },
         Err(_) => null_mut(),
     },

@@ -151,7 +151,7 @@ impl Engine {
         self.marks.withdraw(reporter, path, usable, |address| self.table().unmark(address));
     }
 
-    /// Removes all reports except those made at allocation, even if a run owns them.
+    /// Removes all reports, except reports made at allocation, even if a run owns them.
     pub(crate) fn clear_reports(&self) {
         if fork::would_wait_for_itself() {
             return;
@@ -169,7 +169,7 @@ impl Engine {
         }
     }
 
-    /// Removes the marks, except those made at allocation. Returns how many blocks still have reports.
+    /// Removes the marks, except marks made at allocation. Returns the number of blocks that still have reports.
     fn clear_marks(&self) -> usize {
         let _inside = Inside::anyway();
         let left = self.marks.clear_reports(|address| self.table().unmark(address));

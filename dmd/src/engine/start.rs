@@ -79,7 +79,7 @@ impl Engine {
         self.watches_frees.store(options.mode == Mode::Cumulative, Ordering::Relaxed);
         self.marking.store(options.mode == Mode::DarkMatter, Ordering::Relaxed);
         log::set(options.quiet, options.verbose);
-        // SAFETY: no other thread reads or writes `setup` meanwhile: see the `Sync` of `Engine`.
+        // SAFETY: no other thread reads or writes `setup` at the same time: see the comment at `impl Sync for Engine`.
         unsafe { *self.setup.get() = setup };
     }
 

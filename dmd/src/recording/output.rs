@@ -106,7 +106,7 @@ impl RecordingOutput {
             file = file::open_again(&self.path)?;
             if !is_ours(&file) {
                 return Err(io::Error::other(
-                    "the program has closed the file, and another one has its name",
+                    "the program has closed the file, and another file has its name now",
                 ));
             }
         }

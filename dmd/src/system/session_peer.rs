@@ -66,8 +66,8 @@ pub(crate) fn take() -> Option<SessionPeer> {
     if descriptor < 0 {
         return None;
     }
-    // SAFETY: the descriptor of `set`, which the exchange gave only to this thread, or a file that the program has
-    // opened under its number.
+    // SAFETY: the exchange gave the descriptor only to this thread. It is the descriptor of `set`, or a file that the
+    // program has opened under its number.
     let file = File::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
     let is_socket = file
         .metadata()

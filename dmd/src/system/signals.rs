@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 /// The signals that request the end of a process.
 pub(crate) const ENDING: [c_int; 2] = [libc::SIGTERM, libc::SIGINT];
 
-/// Whether [`ENDING`] signals are not held.
+/// Whether [`ENDING`] signals may arrive while a dump is written.
 static ENDING_OPEN: AtomicBool = AtomicBool::new(false);
 
 /// From now on, signals that end the process are not held while a dump is written.

@@ -180,8 +180,8 @@ impl Marks {
         self.shard(address).hold().remove(&address).unwrap_or_default()
     }
 
-    /// Removes all reports except those made at allocation. Calls `unmarked` for each block without remaining reports.
-    /// Returns the number of blocks that still have reports.
+    /// Removes all reports, except reports made at allocation. Calls `unmarked` for each block without remaining
+    /// reports. Returns the number of blocks that still have reports.
     pub(crate) fn clear_reports(&self, mut unmarked: impl FnMut(usize)) -> usize {
         let mut left = 0;
         for shard in &self.shards {

@@ -1,8 +1,8 @@
-//! Libraries that were on a stack. A dump also names those of them that were unloaded since.
+//! Libraries that were on a stack. A dump also names the libraries that were unloaded since then.
 //!
-//! The tree records a library when it makes a node, since the library is certainly loaded then. Nodes are numbered in
-//! order. So if two libraries were loaded at the same address, the number of a node decides which of them it belongs
-//! to.
+//! The tree records a library when it makes a node, since the library is certainly loaded at that moment. Nodes are
+//! numbered in order. So if two libraries were loaded at the same address, the number of a node decides to which of
+//! them it belongs.
 
 use core::ffi::CStr;
 use core::ptr::null_mut;
@@ -14,7 +14,7 @@ use crate::tables::trace_id::TraceId;
 pub(crate) use dmd_unwind::{LoadedLibrary, ModuleSample, sample_at};
 use dmd_unwind::{is_loaded, loaded};
 
-/// A library as it was loaded at one time.
+/// A library that was on a stack, in its state at that time.
 #[derive(Debug)]
 pub(crate) struct SeenModule {
     /// The library; its path and build id are copies.

@@ -23,7 +23,7 @@ pub(crate) struct EventStatistics {
     pub(crate) temporary: u64,
 }
 
-/// How a block ends.
+/// The way in which a block ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockEnd {
     Freed,

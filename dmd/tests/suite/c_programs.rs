@@ -233,7 +233,7 @@ fn blocks_are_those_that_are_live() {
     assert_eq!(output.stdout, b"not running\n");
 }
 
-/// This is true of blocks of any size, at any distance from the block before.
+/// The library reports such pointers for blocks of any size, at any distance from the block before.
 #[test]
 fn pointers_into_the_middle_of_blocks_are_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -262,7 +262,8 @@ fn a_plugin_that_connects_stays() {
     assert_eq!(succeed(preloaded(&program, "--quiet").arg(&plugin)).stdout, b"there\n");
 }
 
-/// This is true even if the block represents so many bytes that every block of that size would be recorded.
+/// A sampled block keeps its size, even if it represents so many bytes that every block of that size would be
+/// recorded.
 #[test]
 fn a_sampled_block_has_its_own_size() {
     let folder = tempfile::tempdir().unwrap();

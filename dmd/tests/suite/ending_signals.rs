@@ -198,7 +198,7 @@ fn a_dump_that_is_cut_off_has_no_name() {
     }
 }
 
-/// Without a dump at the end, the signal has no work for the handler.
+/// If no dump is written at the end, the signal ends the process at once.
 #[test]
 fn without_a_last_dump_the_signal_has_its_default_action() {
     let folder = tempfile::tempdir().unwrap();

@@ -75,7 +75,7 @@ fn of_a_program_in_c() {
             (5004, 1), // in an exit handler
             (5005, 5), // at the end of a thread
             (5006, 5), // in a thread with the smallest stack
-            (5007, 4), // in the handler of a signal, on a stack of its own
+            (5007, 4), // in the handler of a signal, on a separate stack
             (5008, 6), // in a coroutine
             (5009, 2), // before a jump out of the function
             (5010, 7), // of 17; another thread frees the others

@@ -19,7 +19,7 @@ memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System));
 static PAGES: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 memory_reporter::define_reporter!("explicit/pages", Heap, &PAGES, "Memory used by pages.");
 
-/// The blocks of this counter are marked since their allocation: it has no amount without blocks.
+/// All blocks of this counter are marked when they are allocated, so the row for amounts does not contain it.
 static ZLIB: MemoryCounter = MemoryCounter::new();
 struct Zlib;
 impl CounterSite for Zlib {
@@ -27,7 +27,7 @@ impl CounterSite for Zlib {
 }
 memory_reporter::define_reporter!("explicit/zlib", Heap, Bytes, ZLIB.bytes(), "Memory used by zlib.");
 
-/// 400,000 bytes without known blocks.
+/// The row for amounts contains this counter with 400,000 bytes.
 static TEXTURES: MemoryCounter = MemoryCounter::new();
 memory_reporter::define_reporter!(
     "explicit/textures",
@@ -37,15 +37,15 @@ memory_reporter::define_reporter!(
     "Memory used by textures."
 );
 
-/// The blocks of this counter are known: it has no amount without blocks.
+/// All blocks of this counter are known, so the row for amounts does not contain it.
 static SOUNDS: MemoryCounter = MemoryCounter::new();
 memory_reporter::define_reporter!("explicit/sounds", Heap, Bytes, SOUNDS.bytes(), "Memory used by sounds.");
 
-/// The program passes pointers that start no block to this counter: 7,000 bytes without known blocks.
+/// The program passes pointers that start no block to this counter. The row for amounts contains it with 7,000 bytes.
 static PARTS: MemoryCounter = MemoryCounter::new();
 memory_reporter::define_reporter!("explicit/parts", Heap, Bytes, PARTS.bytes(), "Memory used by parts.");
 
-/// A table without entries contains no pointer to its block, so its amount is without known blocks.
+/// A table without entries contains no pointer to its block, so the row for amounts contains it.
 static EMPTIED: Mutex<Option<HashMap<u64, u64>>> = Mutex::new(None);
 memory_reporter::define_reporter!("explicit/emptied", Heap, &EMPTIED, "Memory used by the table.");
 
@@ -75,12 +75,16 @@ impl MemoryReporter for Mixed {
 
     fn collect_reports(&self, out: &mut Reports) {
         // A value that states its own bytes names no block.
-        out.heap_with("explicit/stated", |ops| ops.stated(self, 25_000), "Memory used by a value that states it.");
+        out.heap_with(
+            "explicit/stated",
+            |ops| ops.stated(self, 25_000),
+            "Memory used by a value that states it.",
+        );
         // Two amounts of measured blocks.
         let sizes: Sizes = out.split(&*CACHE.lock().expect("unpoisoned"));
         collect_report!(out, "explicit/cache/keys", Heap, Bytes, sizes.keys, "Memory used by keys.");
         collect_report!(out, "explicit/cache/values", Heap, Bytes, sizes.values, "Memory used by values.");
-        // Amounts without known blocks: 10,000 to 60,000 bytes.
+        // The row for amounts contains these with 10,000 to 60,000 bytes.
         for index in 1..=6 {
             let path = format!("explicit/scratch/{index}");
             collect_report!(out, path, Heap, Bytes, 10_000 * index, "Memory used by scratch space.");

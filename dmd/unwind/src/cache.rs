@@ -41,7 +41,7 @@ pub fn after_fork_in_child() {
     CACHE.writing.store(false, Ordering::Release);
 }
 
-/// The number of rules that the walker has compiled, including those that it could not keep.
+/// The number of rules that the walker has compiled, including rules that it could not keep.
 pub fn compiled_rules() -> usize {
     CACHE.compiled.load(Ordering::Relaxed)
 }

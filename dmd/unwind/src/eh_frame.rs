@@ -118,7 +118,7 @@ impl<'a> EhFrameSections<'a> {
             instructions: body,
         };
         let Some((b'z', letters)) = augmentation.split_first() else {
-            // Only systems older than those that this crate supports use augmentations without a length (`eh`).
+            // Only systems that this crate does not support use augmentations without a length (`eh`).
             cie.instructions = body;
             return augmentation.is_empty().then_some(cie);
         };

@@ -21,17 +21,17 @@
 //! step, which follows all registers and supports all of DWARF: `.plt` entries, realigned stacks, signal frames.
 //!
 //! ```text
-//! incremental   a walk that reuses the thread's last one; words are what its steps read
+//! incremental   a walk that reuses the thread's last one; words are the words that its steps read
 //! capture       a walk into a list
 //! walker        the loop: packed rule, else wide rule, else general step
-//! cache         pc -> rule, and the modules that the rules belong to
+//! cache         pc -> rule, and the modules to which the rules belong
 //! rule          row -> rule
-//! general       the general step; registers holds the values that it knows
+//! general       the general step; registers contains the known values
 //! row, eh_frame, expression, reader    DWARF
 //! loaded        path, load address and build id of the module of a pc
 //! module        pc -> module -> sections
 //! stack         the memory that a walk may read
-//! own           the bounds of the thread's own stack
+//! own           the limits of the thread's own stack
 //! ```
 //!
 //! A usual step depends only on the [`StackFrame`] and the words that the step reads. So a walk can stop at a frame of

@@ -182,7 +182,7 @@ impl UnwindModule {
         self.span(id.address)?.bytes.get(..len.min(64))
     }
 
-    /// The program headers, if they are in the module's first page, where linkers put them.
+    /// The program headers; `None` if they are not in the module's first page, where linkers put them.
     fn program_headers(&self) -> Option<ProgramHeaders> {
         const MAGIC: [u8; 5] = [0x7f, b'E', b'L', b'F', 2];
         let page = bytes_at(self.start, 4096.min(self.end - self.start));
@@ -349,7 +349,7 @@ mod find_object {
     fn function() -> Option<FindObject> {
         let address: usize;
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: this loads a word of the global offset table, which the linker makes for this reference.
+        // SAFETY: this loads a word of the global offset table. The linker makes the word for this reference.
         unsafe {
             asm!(
                 ".weak _dl_find_object",
@@ -359,7 +359,7 @@ mod find_object {
             );
         }
         #[cfg(target_arch = "aarch64")]
-        // SAFETY: this loads a word of the global offset table, which the linker makes for this reference.
+        // SAFETY: this loads a word of the global offset table. The linker makes the word for this reference.
         unsafe {
             asm!(
                 ".weak _dl_find_object",
@@ -403,8 +403,8 @@ fn iterate(pc: usize) -> Option<UnwindModule> {
     ) -> libc::c_int {
         // SAFETY: `dl_iterate_phdr` passes a record that is valid during the callback.
         let info = unsafe { &*info };
-        // SAFETY: `dl_iterate_phdr` passes on the pointer to `search` below, which nothing else uses during the
-        // call.
+        // SAFETY: `dl_iterate_phdr` passes the pointer to `search` below on, and no other code uses `search` during
+        // the call.
         let search = unsafe { &mut *search.cast::<ModuleSearch>() };
         // SAFETY: the loader's record gives the address and the length of its own table of program headers.
         let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };

@@ -7,7 +7,7 @@ use crate::arch::REGISTERS;
 use crate::eh_frame::FunctionEntry;
 use crate::reader::ByteReader;
 
-/// How to compute the canonical frame address (CFA), which is the stack pointer at the call.
+/// The rule for the canonical frame address (CFA), which is the stack pointer at the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cfa {
     Register {
@@ -18,7 +18,7 @@ pub(crate) enum Cfa {
     Expression(u32),
 }
 
-/// Where the caller's value of a register is saved.
+/// The place where the caller's value of a register is saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SavedRegister {
     /// No instruction names the register, so the ABI decides. For the registers that a walk needs, this means "kept".

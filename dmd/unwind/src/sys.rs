@@ -47,8 +47,8 @@ unsafe fn call(number: usize, arguments: [usize; 6]) -> usize {
     let [a, b, c, d, e, f] = arguments;
     let result;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: registers as in the kernel's calling convention, which keeps all others; `map` and `is_readable` pass
-    // arguments that let the kernel change no memory in use.
+    // SAFETY: the registers follow the kernel's calling convention, which preserves all others. `map` and
+    // `is_readable` pass arguments with which the kernel changes no memory in use.
     unsafe {
         asm!(
             "syscall",
@@ -59,8 +59,8 @@ unsafe fn call(number: usize, arguments: [usize; 6]) -> usize {
         );
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: registers as in the kernel's calling convention, which keeps all others; `map` and `is_readable` pass
-    // arguments that let the kernel change no memory in use.
+    // SAFETY: the registers follow the kernel's calling convention, which preserves all others. `map` and
+    // `is_readable` pass arguments with which the kernel changes no memory in use.
     unsafe {
         asm!(
             "svc 0",

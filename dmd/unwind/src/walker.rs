@@ -21,7 +21,7 @@ pub struct StackFrame {
     pub fp: usize,
 }
 
-/// The maximum number of frames from the start to the caller at which a walk begins.
+/// The maximum number of frames between the start and the caller from which a walk passes frames on.
 const BEFORE_CALLER: usize = 64;
 
 /// The maximum number of steps to another stack in one walk. Stacks may be in any order in memory, so only a limit

@@ -80,7 +80,7 @@ fn create_new(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Whether the path is that of this file.
+/// Whether the path leads to this file.
 fn is_at(file: &File, path: &Path) -> bool {
     let identity = |about: Metadata| (about.dev(), about.ino());
     file.metadata().map(identity).ok() == fs::symlink_metadata(path).map(identity).ok()

@@ -17,7 +17,7 @@ const ROOM: usize = 64 << 10;
 const HEADER: usize = size_of::<libc::Elf64_Ehdr>();
 const PROGRAM_HEADER: usize = size_of::<libc::Elf64_Phdr>();
 
-/// Reads through the kernel, which returns an error for addresses that the process has unmapped meanwhile.
+/// Reads through the kernel, which returns an error for addresses that the process has unmapped in the meantime.
 fn read(memory: &OwnMemory, address: usize, bytes: usize) -> Option<Vec<u8>> {
     if bytes > MOST {
         return None;

@@ -43,12 +43,12 @@ fn walk() {
 unsafe impl GlobalAlloc for Walking {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         walk();
-        // SAFETY: the caller guarantees what `GlobalAlloc` requires, which is what `System` requires.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`, and `System` requires the same.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller guarantees what `GlobalAlloc` requires, which is what `System` requires.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`, and `System` requires the same.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
