@@ -71,6 +71,6 @@ impl QueryCache {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Query, Arc<Answer>>> {
-        self.answers.lock().expect("nothing panics while it holds the cache")
+        self.answers.lock().expect("no thread panics while it holds the cache")
     }
 }

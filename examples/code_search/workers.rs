@@ -79,7 +79,7 @@ impl Drop for Workers {
 
 fn work(engine: &Engine, waiting: &Mutex<Receiver<Job>>, state: &Mutex<Scratch>) {
     // This releases the lock before the worker answers the query.
-    let next = || waiting.lock().expect("nothing panics while it waits for a job").recv();
+    let next = || waiting.lock().expect("no thread panics while it waits for a job").recv();
     while let Ok(Job { query, reply }) = next() {
         let answer = {
             let mut scratch = state.lock().expect("only this worker panics while it holds its state");

@@ -129,6 +129,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (subject, median) in subjects.iter().zip(&medians) {
         println!("{:<6} {median:.2} s", subject.name);
     }
-    println!("ours to serde: {:.2}", medians[0] / medians[1]);
+    println!("memory-reporter to serde: {:.2}", medians[0] / medians[1]);
     Ok(())
 }

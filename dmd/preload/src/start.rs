@@ -32,7 +32,7 @@ fn say_if_not_called() {
     // SAFETY: the literal ends in 0.
     let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"malloc".as_ptr()) };
     if real::file_of(first) != real::file_of((&raw const STARTED).cast()) {
-        say("the program has a malloc of its own: its blocks are not recorded");
+        say("the program defines its own malloc: its blocks are not recorded");
     }
 }
 

@@ -166,7 +166,7 @@ fn a_program_with_its_own_malloc_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let output = succeed(&mut preloaded(c_program(folder.path(), "own_malloc"), "1"));
     let text = String::from_utf8(output.stderr).unwrap();
-    assert!(text.ends_with("] the program has a malloc of its own: its blocks are not recorded\n"), "{text}");
+    assert!(text.ends_with("] the program defines its own malloc: its blocks are not recorded\n"), "{text}");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! cargo run --release -p dmd-unwind --example unwind_cost
 //! RUSTFLAGS=-Cforce-frame-pointers cargo run --release -p dmd-unwind --example unwind_cost
 //! ```
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program that measures, run by hand")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark, run manually")]
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod measure {
