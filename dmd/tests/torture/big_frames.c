@@ -1,4 +1,5 @@
-// Frames of 16 MiB, on a thread's stack and on the main thread's. The program raises the limit of the latter for this.
+// Frames of 16 MiB, on the stack of a thread and on the main thread's stack. The program raises the limit of the main
+// thread's stack for this.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// Thousands of short threads, whose thread-specific destructors allocate in every round. The process's memory must
-// not grow.
+// Thousands of short threads. Their thread-specific destructors allocate in every round. The memory of the process
+// must not grow.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 static pthread_key_t key;
 
-// Compilers leave out an allocation that is only freed.
+// Compilers remove an allocation that is only freed.
 __attribute__((noipa)) static void pass(void *block) { free(block); }
 
 static void destroy(void *value) {

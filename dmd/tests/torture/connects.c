@@ -1,5 +1,5 @@
-// A plugin that connects with the engine, as a program that knows only the first entries of its table, and a program
-// that loads and unloads the plugin. Prints whether the plugin is still loaded. Usage: connects PLUGIN
+// A plugin that connects to the engine and uses only the first entries of its table, and a program that loads and
+// unloads the plugin. Prints whether the plugin is still loaded. Usage: connects PLUGIN
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdbool.h>

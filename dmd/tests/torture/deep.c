@@ -1,5 +1,4 @@
-// Deep recursion that allocates at each level, coroutines on stacks of their own, and threads that are
-// cancelled.
+// Deep recursion that allocates at each level, coroutines on separate stacks, and threads that are cancelled.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>

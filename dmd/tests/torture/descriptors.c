@@ -1,4 +1,4 @@
-// Closes the standard streams and reuses their numbers for files: only the program may write to these.
+// Closes the standard streams and reuses their numbers for files: only the program may write to these files.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// Dumps while other threads allocate, and while none does. Each dump has the blocks that are live all the time, and
-// the heap is the same after it. Usage: dumping FOLDER
+// Dumps while other threads allocate, and while no thread allocates. Each dump contains the blocks that are live all
+// the time, and the dump does not change the heap. Usage: dumping FOLDER
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <malloc.h>
@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
     __typeof__(&DMDReportAndDump) report_and_dump = dlsym(RTLD_DEFAULT, "DMDReportAndDump");
     if (!dump || !report_and_dump) return 2;
     for (int i = 0; i < 200; i++) kept[i] = malloc(6543);
-    // Many blocks, so that a dump takes long.
+    // Many blocks, so that a dump takes a long time.
     for (int i = 0; i < 20000; i++) other[i] = malloc((size_t)i / 5 + 1);
     char path[4096];
     snprintf(path, sizeof path, "%s/alone.json", argv[1]);

@@ -1,4 +1,4 @@
-// Prints what the allocation functions do with sizes of zero, overflows, alignments and errno.
+// Prints the results of the allocation functions for sizes of zero, overflows, alignments and errno.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>

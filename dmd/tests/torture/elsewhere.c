@@ -1,5 +1,5 @@
-// Closes all its files, changes its root, and clears its environment: DMD cannot write the dump, and nothing else
-// happens.
+// Closes all its files, changes its root, and clears its environment. DMD cannot write the dump, and the program ends
+// as without DMD.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

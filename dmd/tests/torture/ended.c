@@ -14,7 +14,7 @@ static void ends(int signal) { asked = 1; }
 static void exits(int signal) { _exit(5); }
 
 static void cleans_up(int number) {
-    // As programs do that end by the signal after all.
+    // Programs that clean up, and then let the signal end them, do this.
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -24,7 +24,7 @@ static void *work(void *arg) {
     return arg;
 }
 
-// The handler of the library is not for the program to see.
+// The program must not see the library's handler.
 static int sees_default(int number) {
     struct sigaction found;
     return sigaction(number, NULL, &found) == 0 && found.sa_handler == SIG_DFL && found.sa_flags == 0;
@@ -61,7 +61,7 @@ int main(int count, char **arguments) {
         return 7;
     }
     if (!strcmp(how, "ignores")) return getchar() == EOF ? 0 : 6;
-    // As Rust's standard library waits: by the C library's function for system calls.
+    // Rust's standard library waits like this: through the C library's function for system calls.
     if (!strcmp(how, "parks")) for (int word = 0;;) syscall(SYS_futex, &word, 0, 0, NULL);
     for (;;) pause();
 }

@@ -1,4 +1,4 @@
-// Children that end in every way while threads go on allocating.
+// Children that end in every way while threads continue to allocate.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>

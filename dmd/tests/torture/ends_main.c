@@ -1,4 +1,4 @@
-// The first thread ends by itself, others go on: the last one ends the process. A block of 12345 bytes is alive then.
+// The first thread ends before the others; the last thread ends the process. A block of 12345 bytes is live then.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static pthread_t threads[THREADS + 1];
 static void *run(void *argument) {
     long number = (long)argument;
     for (int i = 0; i < 2000; i++) free(malloc(i % 999));
-    // Each ends after the one before.
+    // Each thread ends after the thread before it.
     if (number > 1) pthread_join(threads[number - 1], NULL);
     void *volatile block = malloc(12340 + number);
     (void)block;

@@ -1,4 +1,5 @@
-// A program finds no error at its start, although the library has asked the loader for names and the folder is gone.
+// At the start of the program, errno and the loader's error are empty. The library has then already asked the loader
+// for names, and the folder is gone.
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>

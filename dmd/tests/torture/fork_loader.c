@@ -1,4 +1,4 @@
-// Forks while another thread holds the loader's lock on its list. In the child no thread releases it.
+// Forks while another thread holds the loader's lock on its list. In the child, no thread releases the lock.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>

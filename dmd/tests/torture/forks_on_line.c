@@ -1,4 +1,4 @@
-// Forks a process for each line of its input, which has all descriptors and lives as long as this one.
+// Forks a process for each line of its input. The child has all descriptors of this process and lives as long as it.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@ enum { NOBODY = 65534 };
 int main(void) {
     void *volatile block = malloc(50001);
     (void)block;
-    // The folder from before is closed to others.
+    // Other users have no access to the previous folder.
     setenv("TMPDIR", "/tmp", 1);
     if (setgid(NOBODY) != 0 || setuid(NOBODY) != 0) return 2;
     puts("ready");

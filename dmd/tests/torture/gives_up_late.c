@@ -1,4 +1,4 @@
-// Fills the pipe of its recording, becomes another user, and goes on allocating until the end of its input.
+// Fills the pipe of its recording, becomes another user, and continues to allocate until the end of its input.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>

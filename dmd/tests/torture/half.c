@@ -1,4 +1,5 @@
-// An allocator that defines only a part of the family, as some do: no function can tell the size of its blocks.
+// An allocator that defines only a part of the malloc family, as some allocators do: it has no function that returns a
+// block's size.
 #include <stddef.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-// The handler of a signal frees and allocates at any point of the program, on a stack above the thread's. Only the
-// handler has blocks of these sizes, for which the C library needs no lock. Prints how many blocks it made. The argument is
-// the number of signals.
+// A signal's handler frees and allocates at any point of the program. Its stack is at higher addresses than the
+// thread's stack. Only the handler has blocks of these sizes, and the C library needs no lock for them. Prints the
+// number of blocks that the handler allocated. The argument is the number of signals.
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static void handler(int number) {
 
 static void *work(void *stack) {
     sigaltstack(stack, NULL);
-    // Keep one block for the handler, so that it always finds one.
+    // Keep one block for the handler, so that it always finds a block.
     void *spare = malloc(1000);
     kept = malloc(1000);
     free(spare);

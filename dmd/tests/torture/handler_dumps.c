@@ -1,4 +1,4 @@
-// The handler of a signal requests dumps at any point of the program: each gives a file or an error.
+// A signal's handler requests dumps at any point of the program. Each request writes a file or returns an error.
 // Usage: handler_dumps FILE
 #define _GNU_SOURCE
 #include "dmd.h"
@@ -20,7 +20,8 @@ static void handler(int number) {
     done += error == 0;
     busy += error == EBUSY;
     other += error != 0 && error != EBUSY;
-    // Set each timer after a dump: a dump may take longer than any fixed period, and the program would never go on.
+    // Set each timer after a dump: a dump may take longer than any fixed period, and the program would then make no
+    // progress.
     if (signals < 100) ualarm(200 + signals % 50, 0);
 }
 

@@ -1,4 +1,4 @@
-// A timer's handler forks at any point of the program; the children end at once.
+// A timer's handler forks at any point of the program. The children end at once.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ __attribute__((noinline)) static void work(int depth, unsigned i) {
         free(blocks[i % 64]);
         blocks[i % 64] = malloc(i % 700 + 1);
     }
-    // Keeps the call before from being a tail call.
+    // Prevents a tail call of the function before.
     blocks[0] = blocks[0];
 }
 

@@ -1,5 +1,5 @@
-// As handler_forks.c, but the timer mostly interrupts calls of the allocator. The program has one thread, so that the C library
-// takes no locks.
+// Like handler_forks.c, but the timer interrupts mostly calls of the allocator. The program has one thread, so the C
+// library takes no locks.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

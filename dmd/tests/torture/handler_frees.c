@@ -1,5 +1,5 @@
-// The handler of a signal frees and allocates at any point of the program. Only the handler has blocks of these sizes,
-// for which the C library needs no lock. The argument is the number of signals.
+// A signal's handler frees and allocates at any point of the program. Only the handler has blocks of these sizes, and
+// the C library needs no lock for them. The argument is the number of signals.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static void handler(int number) {
 
 int main(int count, char **arguments) {
     int all = count > 1 ? atoi(arguments[1]) : 5000;
-    // Keep one block for the handler, so that it always finds one.
+    // Keep one block for the handler, so that it always finds a block.
     void *spare = malloc(1000);
     kept = malloc(1000);
     free(spare);

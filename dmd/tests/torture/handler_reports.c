@@ -1,4 +1,4 @@
-// The handler of a signal interrupts the allocation, the report or the freeing of a block, and reports this block.
+// A signal's handler interrupts the allocation, the report or the deallocation of a block, and reports this block.
 // Usage: handler_reports FILE
 #define _GNU_SOURCE
 #include "dmd.h"
@@ -25,7 +25,7 @@ int main(int count, char **arguments) {
     __typeof__(&DMDDump) dump = dlsym(RTLD_DEFAULT, "DMDDump");
     __typeof__(&DMDClearReports) clear = dlsym(RTLD_DEFAULT, "DMDClearReports");
     if (!report || count < 2) return 1;
-    // The first report looks up the library, which a handler must not do.
+    // The first report looks up the library. A handler must not do this.
     report(&count);
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
     sigaction(SIGALRM, &action, NULL);

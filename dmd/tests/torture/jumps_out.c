@@ -1,5 +1,5 @@
-// Steps through calls of the allocator, and jumps out of the library at many of its instructions. Then the calls that follow
-// must work.
+// Single-steps through calls of the allocator, and jumps out of the library at many of its instructions. The calls
+// after the jumps must work.
 #define _GNU_SOURCE
 #include <link.h>
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-// A large block lets the thread settle.
+// A block of this size makes the thread settle its pending events.
 enum { LARGE = 2 << 20 };
 
 static sigjmp_buf out;
@@ -33,7 +33,7 @@ static int find(struct dl_phdr_info *info, size_t size, void *data) {
 static void on_step(int number, siginfo_t *info, void *context) {
     (void)number, (void)info;
     unsigned long pc = ((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
-    // Not out of the C library, which is called from the library: its heap would not be whole.
+    // Do not jump out of the C library, which this library calls: its heap would become inconsistent.
     if (pc < low || pc >= high || ++steps != last) return;
     jumps++;
     siglongjmp(out, 1);
@@ -65,10 +65,10 @@ int main(int count, char **arguments) {
     long most = 1;
     for (volatile int call = 0; call < calls; call++) {
         state = state * 1103515245 + 12345;
-        // The first call goes on to its end.
+        // The first call runs to its end.
         last = call == 0 ? -1 : 1 + (state >> 8) % most;
         steps = 0;
-        // The library has met the frames before it is stepped through.
+        // The first turn has no single steps: in it the library walks the frames for the first time.
         if (sigsetjmp(out, 1) == 0) {
             for (volatile int turn = 0; turn < 2; turn++) take(turn);
         }
@@ -79,6 +79,6 @@ int main(int count, char **arguments) {
         (void)block;
     }
     puts("jumped");
-    // Without the library there is nothing to jump out of.
+    // Without the library the program must not jump.
     return low != 0 && jumps == 0;
 }

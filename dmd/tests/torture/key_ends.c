@@ -1,5 +1,5 @@
-// Threads that free at their end what they keep in thread-specific data, more than any queue takes; and threads whose
-// destructors allocate and free in every round. Usage: key_ends BLOCKS THREADS.
+// Some threads have thread-specific data with more blocks than any queue can hold, and free the blocks at their end.
+// The destructors of other threads allocate and free in every round. Usage: key_ends BLOCKS THREADS.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ struct block {
 static pthread_key_t kept, again;
 static int blocks;
 
-// Compilers leave out an allocation that is only freed.
+// Compilers remove an allocation that is only freed.
 __attribute__((noipa)) static void pass(void *block) { free(block); }
 
 static void free_all(void *first) {

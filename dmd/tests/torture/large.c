@@ -1,4 +1,4 @@
-// Many large blocks, over a wider range of addresses than a table with an entry for each small block could hold.
+// Many large blocks, over a range of addresses that is too wide for a table with an entry for each small block.
 #include <stdio.h>
 #include <stdlib.h>
 

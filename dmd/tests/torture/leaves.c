@@ -1,4 +1,4 @@
-// Allocates, and ends or becomes another program as the line of its input says.
+// Allocates, and then exits or executes another program. The lines of its input select the action.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ int main(void) {
         if (!strcmp(line, "exec")) execlp("cat", "cat", NULL), exit(1);
         if (!strcmp(line, "execv")) execv("/bin/cat", (char *[]){"cat", NULL}), exit(1);
         if (!strcmp(line, "missing")) execv("/missing", (char *[]){"missing", NULL});
-        // Its mode allows an exec, and the system does not.
+        // The mode of the folder allows an exec, but the system rejects it.
         if (!strcmp(line, "folder")) execv("/", (char *[]){"folder", NULL});
         if (!strcmp(line, "vfork")) {
             if (vfork() == 0) execv("/missing", (char *[]){"missing", NULL}), _exit(1);

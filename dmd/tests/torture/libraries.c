@@ -1,5 +1,5 @@
 // Loads and unloads libraries thousands of times, while threads allocate and compete for the loader's lock. Blocks
-// outlive the code that made them. Usage: libraries PLUGIN...
+// outlive the code that allocated them. Usage: libraries PLUGIN...
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>

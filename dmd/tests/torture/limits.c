@@ -1,4 +1,4 @@
-// Ends under a limit that leaves no room for a dump: on the size of files, or on address space.
+// Ends under a limit on the size of files or on address space that leaves no room for a dump.
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>

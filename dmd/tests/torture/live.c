@@ -1,5 +1,4 @@
-// Blocks that are live at the end, with a different size for each way to allocate them; see the sizes in
-// ../suite/live_blocks.rs.
+// Blocks that are live at the end. Each way to allocate has its own size: see ../suite/live_blocks.rs.
 #define _GNU_SOURCE
 #include <limits.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// A library of many functions that keep blocks. The test builds it several times, each with another size.
+// A library of many functions that keep blocks. The test builds it several times, each time with another size.
 #include <stdlib.h>
 
 static void *volatile kept;

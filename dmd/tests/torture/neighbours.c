@@ -1,5 +1,5 @@
-// Coroutines whose stacks lie side by side, right below the thread's control block; one stack goes away.
-// The first function of a coroutine has no caller, as that of a thread.
+// Coroutines whose stacks are next to each other, right below the thread's control block. One stack is unmapped.
+// The first function of a coroutine has no caller, like the first function of a thread.
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
-// Runs out of address space, and later locks memory. malloc fails as it does without the library, and the program
-// goes on.
+// Runs out of address space, and later locks memory. malloc fails in the same way as without the library, and the
+// program continues.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ int main(void) {
         if (!blocks[i]) puts("null");
         free(blocks[i]);
     }
-    // The system may refuse this; the test is about the allocations below.
+    // The system may reject this call. The test is about the allocations below.
     mlockall(MCL_CURRENT | MCL_FUTURE);
     for (int i = 0; i < 1000; i++) blocks[i] = malloc((size_t)i * 50);
     for (int i = 0; i < 1000; i++) free(blocks[i]);

@@ -1,5 +1,5 @@
-// Allows itself no new thread for a while, during which the engine's thread has to leave. Prints how many threads there are
-// before, then, and after.
+// Forbids itself new threads for a while. During this time the engine's thread must end. Prints the number of threads
+// before, during and after.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ int main(void) {
     rlim_t most = limit.rlim_cur;
     limit.rlim_cur = 1;
     setrlimit(RLIMIT_NPROC, &limit);
-    // Root may have as many as it likes. No other process has this user.
+    // The limit does not apply to root. No other process has this user.
     if (getuid() == 0 && (setresgid(USER, USER, 0) || setresuid(USER, USER, 0))) return 2;
     allocate(10);
     int meanwhile = threads();

@@ -1,4 +1,4 @@
-// Calls that need a process with one thread, or a thread that shares nothing, and what the C library knows of threads.
+// Calls that need a process with one thread, or a thread that shares nothing; and the C library's view of the threads.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

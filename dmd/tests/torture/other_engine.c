@@ -1,6 +1,6 @@
-// A library that programs find in front of libdmd.so. With -DENTRIES=N it hands on the engine's table as a version with
-// N entries more, or fewer, has it: a call of an entry that this version does not have ends the process. Without
-// ENTRIES it is a library of version 1, whose functions end the process.
+// A library that programs find in front of libdmd.so. With -DENTRIES=N it passes on the engine's table as a version
+// with N more entries would (or fewer, if N is negative). A call of an entry that this version does not have ends the
+// process. Without ENTRIES it is a library of version 1, and its functions end the process.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static int is_libdmd(const void *address) {
 
 const void *DMDEngine3(void) {
     static const void *nothing;
-    // The library itself does not look at versions of its own table.
+    // The library itself does not read other versions of its own table.
     if (is_libdmd(__builtin_return_address(0))) return &nothing;
     const size_t *(*real)(void) = dlsym(RTLD_NEXT, "DMDEngine3");
     const size_t *theirs = real();

@@ -1,5 +1,5 @@
-// Blocks of all sizes, many of which are freed or moved again, for a reader from outside: prints those that are alive, and
-// waits for the end of its input.
+// Blocks of all sizes for a reader in another process. The program frees or moves many of them, prints the live
+// blocks, and waits for the end of its input.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -24,7 +24,7 @@ static size_t some_size(void) {
 }
 
 int main(void) {
-    // Reading must not allocate.
+    // Reads of the input must not allocate.
     setvbuf(stdin, NULL, _IONBF, 0);
     for (int turn = 0; turn < 3; turn++) {
         for (int at = 0; at < BLOCKS; at++) {

@@ -1,6 +1,6 @@
 // Recovers from overflows of the stack by siglongjmp, as gawk, emacs and OCaml do; then keeps 1,000 blocks of 777
-// bytes. Usage: overflow WAY ROUNDS. The stack is the main thread's, a thread's, a used thread's that then loses pages
-// in its middle, or a coroutine's.
+// bytes. Usage: overflow WAY ROUNDS. The stack belongs to the main thread, to a thread, to a coroutine, or to a thread
+// that has used it and then loses pages in its middle.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>
@@ -34,7 +34,7 @@ static void on_other_stack(void) {
     sigaltstack(&stack, NULL);
 }
 
-// The depth differs from round to round, so that the stack ends at every place in the library.
+// The depth differs in each round, so that the stack ends at many places in the library.
 static void overflow(void) {
     for (volatile int i = 0; i < rounds; i++) {
         char *volatile room = alloca(i % 97 * 16 + 16);

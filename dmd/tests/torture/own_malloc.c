@@ -1,4 +1,4 @@
-// An executable with a malloc of its own.
+// An executable that defines its own malloc.
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-// Four threads put blocks into shared places, and free or grow what they find there: mostly blocks of other threads.
-// Most places are full at the end.
+// Four threads put blocks into shared places, and free or grow the blocks that they find there. Most of these blocks
+// come from other threads. Most places are full at the end.
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// A library that keeps blocks. The test builds it several times, each with another name and another size.
+// A library that keeps blocks. The test builds it several times, each time with another name and another size.
 #include <stdlib.h>
 
 __attribute__((noinline)) void *NAME(void) {

@@ -1,5 +1,5 @@
-// The child of a fork allocates 5,000 blocks, and then nothing more. Prints the child's number, and waits for the end of its
-// input; then kills the child. With an argument the parent has allocated before.
+// The child of a fork allocates 5,000 blocks, and then stops allocating. The parent prints the child's number, waits
+// for the end of its input, and kills the child. With an argument, the parent allocates before the fork.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Forks without the C library, so that no handlers of a fork run.
+// Forks without the C library, so that no fork handlers run.
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>

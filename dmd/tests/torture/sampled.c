@@ -1,5 +1,5 @@
-// Many small blocks, of which DMD records few. Prints "ok" if a report of each returns its own size, or 0 if DMD has
-// not recorded it. Usage: sampled FILE
+// Many small blocks. DMD records few of them. A report must return the size of the block, or 0 if DMD has not recorded
+// the block. Prints "ok" if all reports do. Usage: sampled FILE
 #define _GNU_SOURCE
 #include "dmd.h"
 

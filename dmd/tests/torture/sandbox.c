@@ -1,5 +1,5 @@
-// Does what a sandbox does before it closes: counts the threads by the links of their folder, enters a user namespace, gives up
-// all rights, and counts again.
+// Does what a sandbox does before it closes: counts the threads by the links of the folder that lists them, enters a
+// user namespace, drops all rights, and counts the threads again.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ static void allocate(void) {
     }
 }
 
-// `.` and `..`, and one link for each thread.
+// `.` and `..`, and a link for each thread.
 static void count(const char *when) {
     struct stat by_folder, by_path;
     struct statx extended;

@@ -1,5 +1,5 @@
-// Blocks whose sizes all differ, so that a sample is known by its sizes. Usage: seeded CHILDREN: with 0 the program makes
-// them itself, else each of its children does.
+// Blocks that all have different sizes, so that the sizes identify a sample. Usage: seeded CHILDREN. With 0 the
+// program allocates the blocks, otherwise each of its children does.
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>

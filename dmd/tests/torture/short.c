@@ -1,4 +1,4 @@
-// Requests a dump while address space is short, and another one when it is not. Usage: short FILE FILE
+// Requests a dump while address space is short, and another dump when it is not. Usage: short FILE FILE
 #include "dmd.h"
 
 #include <dlfcn.h>
@@ -9,7 +9,7 @@
 
 static void *volatile kept;
 
-// Sixty thousand kinds of blocks: a thousand sizes by sixty stacks.
+// 60,000 kinds of blocks: 1,000 sizes, each on 60 stacks.
 __attribute__((noinline)) static int make(int depth) {
     for (size_t bytes = 1; bytes <= 1000; bytes++) kept = malloc(bytes);
     return depth ? make(depth - 1) + 1 : 0;

@@ -1,4 +1,4 @@
-// A timer's handler runs on a small stack of its own all the time. Between allocations the program raises a signal
+// A timer's handler runs again and again on a small alternate stack. Between allocations the program raises a signal
 // whose handler allocates. Threads have the smallest stacks.
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -1,5 +1,5 @@
-// Keeps blocks of many sizes and alignments, which it got by all functions, and dumps. Usage: sizes FILE. It prints how many
-// bytes malloc_usable_size says that they have beyond what was asked for.
+// Keeps blocks of many sizes and alignments, which it allocates with all functions, and dumps. Usage: sizes FILE.
+// Prints the sum of the blocks' extra bytes: malloc_usable_size minus the requested size.
 #define _GNU_SOURCE
 #include "dmd.h"
 #include <dlfcn.h>
@@ -20,7 +20,7 @@ int main(int count, char **arguments) {
     __typeof__(&DMDDump) dump = dlsym(RTLD_DEFAULT, "DMDDump");
     static const size_t sizes[] = {1501, 1512, 1513, 1519, 1528, 1529, 2047, 2049, 16384, 70000, 200000, 3 << 20};
     int number = sizeof sizes / sizeof *sizes;
-    // Blocks that come back have the size of before, not the one that is asked for.
+    // The C library reuses some of these blocks for smaller requests, and does not change their size.
     for (int at = 0; at < 20; at++) kept[at] = malloc(1600 + 16 * (size_t)at);
     for (int at = 0; at < 20; at += 2) free(kept[at]);
     for (int at = 0; at < number; at++) keep(20 + at, malloc(sizes[at]), sizes[at]);

@@ -1,4 +1,5 @@
-// Writes a dump to a pipe, whose reader reports, forks and ends its child before it reads on. Usage: slow_reader PIPE
+// Writes a dump to a pipe. The pipe's reader stops after the first bytes, calls DMDReport, forks, and waits for the
+// child. Usage: slow_reader PIPE
 #define _GNU_SOURCE
 #include "dmd.h"
 
@@ -40,7 +41,7 @@ int main(int count, char **arguments) {
     __typeof__(&DMDDump) dump = dlsym(RTLD_DEFAULT, "DMDDump");
     if (!report || count < 2) return 1;
     path = arguments[1];
-    // More than a pipe holds.
+    // These reports make the dump larger than a pipe's buffer.
     for (long i = 0; i < 1000; i++) report(&count);
     int opened = 0;
     pthread_t thread;

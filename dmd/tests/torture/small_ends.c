@@ -1,5 +1,5 @@
 // Children that end on stacks with hardly any room, in a thread with a pending cancellation, and in the handler of a
-// signal that interrupts an allocation. Each keeps a block of 8,001 bytes.
+// signal that interrupts an allocation. Each child keeps a block of 8,001 bytes.
 #define _GNU_SOURCE
 #include <limits.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 
 static void *volatile kept;
 
-// Makes a stack with a page below it that cannot be read.
+// Makes a stack with an unreadable page below it.
 static char *stack_of(size_t size) {
     char *start = mmap(NULL, size + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     mprotect(start, 4096, PROT_NONE);

@@ -1,4 +1,4 @@
-// After the start a filter allows only some calls; the others end the process. Usage: strict HOW
+// After the start a filter allows only some system calls. Every other call ends the process. Usage: strict HOW
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@ static struct sock_filter filter[] = {
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
     ALLOW(SYS_read), ALLOW(SYS_write), ALLOW(SYS_brk), ALLOW(SYS_mmap), ALLOW(SYS_munmap), ALLOW(SYS_futex),
     ALLOW(SYS_exit_group), ALLOW(SYS_rt_sigprocmask), ALLOW(SYS_rt_sigreturn),
-    // The calls that the end of a thread needs.
+    // The system calls that the end of a thread needs.
     ALLOW(SYS_exit), ALLOW(SYS_madvise), ALLOW(SYS_set_robust_list), ALLOW(SYS_rseq),
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 };

@@ -1,4 +1,4 @@
-// Writes over its arguments and its environment, as servers do to show their state.
+// Overwrites its arguments and its environment, as servers do to show their state.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

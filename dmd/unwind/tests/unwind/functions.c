@@ -7,7 +7,7 @@ typedef long (*next_t)(void *);
 
 #define KEEP __attribute__((noinline, used))
 
-/* Keeps the call before from being a tail call, and locals alive. */
+/* Prevents a tail call of the function before, and keeps locals alive. */
 #define AFTER(value, place) __asm__ volatile("" : "+r"(value) : "r"(place) : "memory")
 
 KEEP long small(next_t next, void *arg) {
@@ -76,7 +76,7 @@ KEEP long both(next_t next, void *arg) {
   return result;
 }
 
-/* Frames that compilers do not make: the CFA is relative to a register that callees may save anywhere, and one
+/* Frames that compilers do not generate: the CFA is relative to a register that callees may save anywhere, and one
    register is saved in another one. */
 __asm__(
     ".text\n"
@@ -100,7 +100,7 @@ __asm__(
     "pop %r12\n.cfi_def_cfa_offset 8\n.cfi_restore %r12\n"
     "inc %rax\nret\n.cfi_endproc\n.size rbp_elsewhere, . - rbp_elsewhere\n"
 
-    /* No unwind information at all. */
+    /* This function has no unwind information. */
     ".globl uncovered\n.type uncovered, @function\nuncovered:\n"
     "sub $24, %rsp\n"
     "mov %rdi, %rax\nmov %rsi, %rdi\ncall *%rax\n"
