@@ -1,8 +1,8 @@
-//! The graph: flat arrays that do not change once they are built.
+//! The graph: flat arrays that do not change after the graph is built.
 //!
 //! A node takes 8 bytes for its id, 8 for its size, 4 for its kind, 4 for its first edge and about 8 in the table of
-//! ids; an edge takes 8. The graph keeps each combination of type, class, file, descriptive name, coarse type and
-//! allocation stack once, as a kind, so that a census looks at kinds and not at nodes.
+//! ids. An edge takes 8 bytes. A kind is a combination of type, class, file, descriptive name, coarse type and
+//! allocation stack. The graph stores each kind once, so that a census processes kinds, not nodes.
 
 mod builder;
 mod coarse_type;
@@ -26,8 +26,8 @@ use core::hash::{Hash, Hasher};
 use crate::prefetch::prefetch;
 use id_table::IdTable;
 
-/// A node's name, unique in its graph and the same after writing and reading. In a snapshot of Firefox or of a running
-/// program it is an address.
+/// The id of a node. It is unique in its graph, and stays the same after writing and reading. In a snapshot of
+/// Firefox or of a running program, it is an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(clippy::exhaustive_structs, reason = "a number with a meaning")]
 pub struct NodeId(pub u64);
@@ -38,7 +38,7 @@ impl core::fmt::Display for NodeId {
     }
 }
 
-/// A node's place in its graph. The root is 0. Analyses take and return it.
+/// The index of a node in its graph. The root has 0. Analyses take and return indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIndex(pub(crate) u32);
 
@@ -47,16 +47,16 @@ impl NodeIndex {
     pub const ROOT: Self = Self(0);
 
     pub(crate) fn new(index: usize) -> Self {
-        Self(u32::try_from(index).expect("a graph has less than 2^32 nodes"))
+        Self(u32::try_from(index).expect("a graph has fewer than 2^32 nodes"))
     }
 
-    /// The index into an array with an element for each node.
+    /// The index as a `usize`, for arrays with one element for each node.
     pub fn get(self) -> usize {
         self.0 as usize
     }
 }
 
-/// The type, names and stack that several nodes share.
+/// The type, names and stack of a kind: several nodes share them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NodeKind {
     pub(crate) type_name: GraphTextId,
@@ -68,7 +68,7 @@ pub(crate) struct NodeKind {
 }
 
 impl Hash for NodeKind {
-    /// Hashes three numbers in place of six fields: a builder hashes the kind of nearly every node.
+    /// Hashes three numbers instead of six fields, for speed: a builder hashes the kind of nearly every node.
     fn hash<H: Hasher>(&self, state: &mut H) {
         let text = |text: Option<GraphTextId>| text.map_or(0, |text| text.index() as u64 + 1);
         let stack = self.stack.map_or(0, |frame| frame.index() as u64 + 1);
@@ -83,10 +83,10 @@ impl Hash for NodeKind {
 pub struct Graph {
     ids: Box<[u64]>,
     sizes: Box<[u64]>,
-    /// The sum of the sizes.
+    /// The sum of the nodes' sizes in bytes.
     total_size: u128,
     kinds_of: Box<[u32]>,
-    /// Where each node's edges start in `referents`, and where the last node's edges end.
+    /// The start of each node's edges in `referents`, and the end of the last node's edges.
     first_edges: Box<[u32]>,
     referents: Box<[u32]>,
     edge_names: Box<[Option<GraphTextId>]>,
@@ -98,12 +98,12 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The number of nodes, the root included.
+    /// The number of nodes, including the root.
     pub fn node_count(&self) -> usize {
         self.ids.len()
     }
 
-    /// The number of edges; parallel ones count each.
+    /// The number of edges. Parallel edges count separately.
     pub fn edge_count(&self) -> usize {
         self.referents.len()
     }
@@ -118,7 +118,7 @@ impl Graph {
         self.frames.len()
     }
 
-    /// The time at which the snapshot was taken, in microseconds since 1970 UTC; `None` if the snapshot has none.
+    /// The time of the snapshot, in microseconds since 1970 UTC; `None` if the snapshot does not contain it.
     pub fn creation_time(&self) -> Option<u64> {
         self.creation_time
     }
@@ -128,17 +128,17 @@ impl Graph {
         self.node(NodeIndex::ROOT)
     }
 
-    /// The node at a place.
+    /// The node at an index.
     ///
     /// # Panics
     ///
-    /// If the index comes from another graph and is too big for this one.
+    /// If the index is from another graph and too large for this one.
     pub fn node(&self, index: NodeIndex) -> HeapNode<'_> {
         assert!(index.get() < self.ids.len(), "node {} of a graph of {} nodes", index.0, self.ids.len());
         HeapNode::new(self, index)
     }
 
-    /// The node with this id.
+    /// The node with this id; `None` if there is none.
     pub fn find(&self, id: NodeId) -> Option<HeapNode<'_>> {
         self.by_id.find(id.0, &self.ids).map(|index| self.node(NodeIndex(index)))
     }
@@ -152,12 +152,12 @@ impl Graph {
     ///
     /// # Panics
     ///
-    /// If the id comes from another graph and is too big for this one.
+    /// If the id is from another graph and too large for this one.
     pub fn text(&self, id: GraphTextId) -> GraphText<'_> {
         self.texts.get(id)
     }
 
-    /// Bytes of memory that this graph takes: for nodes and edges, and for names and frames.
+    /// The memory of this graph in bytes: first for nodes and edges, then for names and frames.
     pub fn memory(&self) -> (usize, usize) {
         let flat = size_of_val(&*self.ids)
             + size_of_val(&*self.sizes)
@@ -177,7 +177,7 @@ impl Graph {
         &self.sizes
     }
 
-    /// The sum of all sizes, also of unreachable nodes.
+    /// The sum of all sizes in bytes, including unreachable nodes.
     pub(crate) fn total_size(&self) -> u128 {
         self.total_size
     }
@@ -198,7 +198,7 @@ impl Graph {
         &self.frames
     }
 
-    /// The nodes that the node's edges lead to, in the order of the edges.
+    /// The targets of the node's edges, in the order of the edges.
     #[inline]
     pub(crate) fn referents(&self, index: u32) -> &[u32] {
         &self.referents[self.edge_range(index)]
@@ -209,12 +209,12 @@ impl Graph {
         self.first_edges[index as usize] as usize..self.first_edges[index as usize + 1] as usize
     }
 
-    /// The nodes that all edges lead to, in the order of the edges.
+    /// The targets of all edges, in the order of the edges.
     pub(crate) fn all_referents(&self) -> &[u32] {
         &self.referents
     }
 
-    /// Fetches the node's last edge, since the caller reads the edges soon and backwards.
+    /// Prefetches the node's last edge, since the caller soon reads the edges in reverse order.
     #[inline]
     pub(crate) fn prefetch_edges(&self, index: u32) {
         prefetch(&self.referents, (self.first_edges[index as usize + 1] as usize).wrapping_sub(1));
@@ -228,9 +228,9 @@ impl Graph {
         self.referents[edge]
     }
 
-    /// The node to which an edge belongs.
+    /// The node that an edge belongs to.
     pub(crate) fn source(&self, edge: usize) -> u32 {
-        // Nodes without edges begin where the next one does.
+        // A node without edges starts at the same place as the next node.
         self.first_edges.partition_point(|first| *first as usize <= edge) as u32 - 1
     }
 }

@@ -1,6 +1,6 @@
-//! JSON arrays, written straight into a text.
+//! Writes JSON arrays directly to a text.
 
-/// Appends a JSON array; `item` appends each element.
+/// Appends a JSON array. `item` appends each element.
 pub(crate) fn list<T>(
     out: &mut String,
     items: impl IntoIterator<Item = T>,

@@ -1,27 +1,28 @@
-//! Heap graphs of Firefox's snapshots and of the running Rust program: which objects keep which others alive, with the
-//! answers of Firefox's Memory tool.
+//! Heap graphs of Firefox's snapshots and of the running Rust program. They show which objects keep others alive. The
+//! results equal the results of Firefox's Memory tool.
 //!
-//! A [`Graph`] holds nodes with shallow sizes and named edges between them, in flat arrays: 32 bytes for each node
-//! and 8 for each edge, names not included. An analysis takes a graph and does not know where it came from:
+//! A [`Graph`] contains nodes with shallow sizes and named edges between them, in flat arrays: 32 bytes for each node
+//! and 8 for each edge, without names. An analysis accepts a graph from any source:
 //!
-//! - [`snapshot::read`] reads a `.fxsnapshot` and [`snapshot::write`](snapshot::write()) writes one;
+//! - [`snapshot::read`] reads a `.fxsnapshot`, and [`snapshot::write`](snapshot::write()) writes one.
 //!   [`snapshot::SnapshotWriter`] writes a heap node by node, without a graph in memory.
-//! - [`HeapGraph::collect`] walks values of this program with the derive that measures them;
-//!   [`HeapGraph::save`] writes them to a file during the walk.
-//! - [`live::allocated_blocks`] has all blocks that DMD records in this program, and [`take_census`] takes their census.
+//! - [`HeapGraph::collect`] walks values of this program with the derive that measures them. [`HeapGraph::save`]
+//!   writes them to a file during the walk.
+//! - [`live::allocated_blocks`] returns all blocks that DMD records in this program, and [`take_census`] takes their
+//!   census.
 //! - [`GraphBuilder`] builds a graph of any other heap.
 //!
 //! The analyses answer these questions:
 //!
-//! - [`census`](mod@census): how many nodes and bytes there are for each key of a [`Breakdown`], as a [`CensusTree`]
-//!   or as the difference of two reports.
-//! - [`dominators`]: the nodes and the bytes that a node alone keeps alive ([`DominatorTree`]); the same by class and for
+//! - [`census`](mod@census): the number of nodes and bytes for each key of a [`Breakdown`], as a [`CensusTree`] or as
+//!   the difference of two reports.
+//! - [`dominators`]: the nodes and the bytes that a node keeps alive alone ([`DominatorTree`]), also by class and for
 //!   a selection; the nodes behind a census; leak suspects.
-//! - [`paths`]: why a node is alive.
+//! - [`paths`]: the paths that keep a node alive.
 //! - [`export`]: the graph for other tools.
 //!
-//! Long analyses have a variant with `watched` in its name. It takes an [`AnalysisProgress`], by which
-//! another thread sees how far the analysis is, and cancels it.
+//! Long analyses have a variant with `watched` in its name. It takes an [`AnalysisProgress`]. With it, another thread
+//! can read the progress of the analysis, and cancel it.
 //!
 //! ```
 //! use heap_graph::{Breakdown, DominatorTree, HeapGraph, NodeIndex, census};
@@ -47,22 +48,23 @@
 //! # Where Firefox answers differently
 //!
 //! - Sums in Firefox wrap at 2^64; here they do not.
-//! - Names that look the same are one key here: a type name or a file name that a snapshot holds twice, and frames
-//!   that look the same in every report. Firefox loses one of the two. It also loses one of two stacks that a tree
-//!   shows as one because only one of them is marked as the system's.
-//! - A node of a class called `other` or of a file called `noFilename`, which no census counts there or here, has
-//!   no label, but here it has its size.
-//! - This crate reads a file name of several bytes that is not UTF-8 as Latin-1; in Firefox every census by file
-//!   name fails.
-//! - Trees and differences of buckets count their ids; in Firefox they are empty.
-//! - Differences take keys such as `constructor` or `__proto__` as any others; Firefox fails on them.
-//! - Breakdowns may be arrays here, as Firefox's documents say.
-//! - Equal retained sizes have a defined order here; Firefox has none for lists of more than 16 nodes.
+//! - Names that look the same are one key here: a type name or a file name that a snapshot contains twice, and frames
+//!   that look the same in every report. Firefox loses one of the two. A tree may show two stacks as one because only
+//!   one of them is marked as the system's. Firefox then loses one of them, too.
+//! - No census counts a node of a class called `other` or of a file called `noFilename`, in Firefox or here. Such a
+//!   node has no label, but here it has its size.
+//! - This crate reads a multi-byte file name that is not UTF-8 as Latin-1. In Firefox, every census by file name then
+//!   fails.
+//! - Trees and differences of buckets count the ids of the buckets; in Firefox they are empty.
+//! - Differences treat keys such as `constructor` or `__proto__` like all others; Firefox fails on them.
+//! - Breakdowns may be arrays here, as in Firefox's documentation.
+//! - Equal retained sizes have a defined order here. In Firefox, the order is undefined in lists of more than 16
+//!   nodes.
 //!
 //! # What this does not do
 //!
-//! - A graph of the running program contains what the derive sees. It lacks blocks that no value measures, and
-//!   everything behind a lock that another thread holds.
+//! - A graph of the running program contains only memory that the derive measures. It lacks blocks that no value
+//!   measures, and values behind a lock that another thread holds.
 
 #![deny(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The graph of the running program, from the same derive that measures its heap.
+//! Builds the graph of the running program, with the derive that measures its heap.
 
 mod answer;
 mod blocks;
@@ -37,19 +37,20 @@ use collected_graph::CollectedGraph;
 use reading::LiveReading;
 use roots::RootsPurpose;
 
-/// The heap of the running program, as far as some values reach.
+/// The heap of the running program that some values reach.
 ///
-/// Nodes are the heap blocks and the values added as roots. The root has an edge to each of these, with the given name. The id of a
-/// block is an address in it, its start where the walk knows that. Where the walk knows no address, as for the block of
-/// an empty hash table with capacity, the id is 2^52 or more; two roots that reach such a block by different fields
-/// then have a node each. The type of a block is that of the value in it; for a container it is the container's own
-/// (`alloc::vec::Vec<u8>`). The class is the type without path and parameters (`Vec`).
+/// Nodes are the heap blocks, and the values added as roots. The root of the graph has an edge, with the given name,
+/// to each of these values. The id of a block is an address in the block: its start, if the walk knows the start. The
+/// walk knows no address for some blocks, such as the block of an empty hash table with capacity. Such an id is 2^52
+/// or more. If two roots reach such a block by different fields, each root has its own node for it. The type of a
+/// block is the type of the value in it. For a container, it is the container's type (`alloc::vec::Vec<u8>`). The
+/// class is the type without path and parameters (`Vec`).
 ///
-/// Edges are the fields that lead from block to block (`entries`, `value.name`); parts without a name are called
-/// `element`, `key` and `value`. Every `Rc` or `Arc` leads to the one block that they share. `Weak` and references lead
-/// to the block that they point into, if the walk met it.
+/// Edges are the fields that lead from block to block (`entries`, `value.name`). Parts without a name are called
+/// `element`, `key` and `value`. All `Rc` and `Arc` pointers to one value lead to the same block. `Weak` pointers and
+/// references lead to the block that they point into, if the walk met this block.
 ///
-/// The walk leaves out a value behind a lock that somebody holds, and records it as skipped.
+/// The walk leaves out a value behind a held lock, and records it as skipped.
 ///
 /// ```
 /// use heap_graph::{Breakdown, HeapGraph, NodeIndex, census};
@@ -72,19 +73,17 @@ pub struct HeapGraph {
 }
 
 impl HeapGraph {
-    /// Walks the values that `add_roots` adds.
+    /// Walks the values that `add_roots` adds, and returns their graph.
     pub fn collect(add_roots: impl FnOnce(&mut Roots<'_>)) -> Self {
         Self::collect_with(LiveGraphOptions::default(), add_roots)
     }
 
-    /// Walks the values that `add_roots` adds, with options.
+    /// As [`collect`](Self::collect), with options.
     pub fn collect_with(options: LiveGraphOptions<'_>, add_roots: impl FnOnce(&mut Roots<'_>)) -> Self {
         let live = LiveReading::new(options, |_| CollectedGraph::new());
         let mut roots = Roots(RootsPurpose::Collect(Box::new(MallocSizeOfOps::new(live))));
         add_roots(&mut roots);
-        let RootsPurpose::Collect(mut ops) = roots.0 else {
-            unreachable!("the purpose of roots does not change")
-        };
+        let RootsPurpose::Collect(mut ops) = roots.0 else { unreachable!("the purpose of roots is fixed") };
         let skipped = ops.skipped().to_vec();
         let (collected, descriptions, targets) = ops.into_reading().finish();
         Self { graph: collected.finish(descriptions, &targets, now()), skipped }
@@ -95,12 +94,12 @@ impl HeapGraph {
         &self.graph
     }
 
-    /// The graph alone, without the list of what the walk skipped.
+    /// Returns the graph alone, without the list of skipped parts.
     pub fn into_graph(self) -> Graph {
         self.graph
     }
 
-    /// The values that the walk could not read.
+    /// The values that the walk could not measure.
     pub fn skipped(&self) -> &[SkippedPart] {
         &self.skipped
     }
@@ -109,13 +108,13 @@ impl HeapGraph {
     ///
     /// # Errors
     ///
-    /// `file` cannot be written.
+    /// If `file` cannot be written.
     pub fn write<W: Write>(&self, file: W, options: &SnapshotWriteOptions) -> io::Result<W> {
         snapshot::write(&self.graph, file, options)
     }
 }
 
-/// The time, in microseconds since 1970 UTC.
+/// The current time, in microseconds since 1970 UTC.
 fn now() -> Option<u64> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
     u64::try_from(now.as_micros()).ok()

@@ -1,4 +1,4 @@
-//! Paths from one node to others: why a node is alive.
+//! Paths from one node to other nodes: they show why a node is alive.
 
 mod k_shortest;
 mod path_tree;
@@ -20,36 +20,36 @@ use crate::walk::BreadthFirst;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathPart<'a> {
-    /// The node the step starts from.
+    /// The node at which the step starts.
     pub predecessor: NodeId,
-    /// The edge's name.
+    /// The name of the step's edge; `None` if it has no name.
     pub edge: Option<GraphText<'a>>,
 }
 
-/// The steps of a path from its start. The target is the end of the last step's edge.
+/// The steps of a path, from its start. The last step's edge leads to the target.
 pub type GraphPath<'a> = Vec<PathPart<'a>>;
 
 /// Paths to some targets.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ShortestPaths<'a> {
-    /// The node that all paths start from.
+    /// The node at which all paths start.
     pub start: NodeId,
     /// The number of paths requested for each target.
     pub max: usize,
-    /// Each different target in the order of the request, with the paths to it; none if the start does not reach it.
+    /// Each different target in the order of the request, with the paths to it. The list is empty if the start does
+    /// not reach the target.
     pub paths: Vec<(NodeId, Vec<GraphPath<'a>>)>,
 }
 
-/// The edge that leads to a node: the node it comes from, and its name.
+/// The edge that leads to a node: its source, and its name.
 type BackEdge = (u32, Option<GraphTextId>);
 
 /// Up to `max` paths to each target, as Firefox defines them.
 ///
-/// One breadth-first walk takes the first `max` edges that arrive at a target. Each gives a path: the shortest one to
-/// the node that the edge comes from, and then the edge. Parallel edges give equal paths, and a later path may lead
-/// through the target itself. For the paths that really are the shortest see
-/// [`k_shortest_paths`].
+/// One breadth-first walk uses the first `max` edges that arrive at a target. Each such edge results in a path: the
+/// shortest path to the source of the edge, and then the edge. So parallel edges result in equal paths, and a later
+/// path may lead through the target itself. For the paths that are really the shortest, see [`k_shortest_paths`].
 pub fn shortest_paths<'a>(
     graph: &'a Graph,
     start: NodeIndex,
@@ -57,10 +57,10 @@ pub fn shortest_paths<'a>(
     max: usize,
 ) -> ShortestPaths<'a> {
     shortest_paths_watched(graph, start, targets, max, &AnalysisProgress::new())
-        .expect("nothing cancels a progress that nobody else has")
+        .expect("only the caller's progress could cancel the analysis")
 }
 
-/// [`shortest_paths`] with an [`AnalysisProgress`] that shows how far it is and can cancel it.
+/// [`shortest_paths`] with an [`AnalysisProgress`], which shows the progress and can cancel the analysis.
 ///
 /// # Errors
 ///
@@ -85,7 +85,7 @@ pub fn shortest_paths_watched<'a>(
     for target in &order {
         is_target[*target as usize / 64] |= 1 << (target % 64);
     }
-    // By node: the first edge that arrives there, and the node it comes from.
+    // For each node: the first edge that arrives there, and its source.
     let mut first: Vec<(u32, u32)> = vec![(0, 0); graph.node_count()];
     let mut walk = BreadthFirst::from(graph, start.0);
     let mut steps = StepCounter::new(progress, graph.node_count());
@@ -135,18 +135,18 @@ pub fn shortest_paths_watched<'a>(
     Ok(ShortestPaths { start: graph.node(start).id(), max, paths: paths.collect() })
 }
 
-/// Paths to one target as a graph for display, with each node and each edge once.
+/// The paths to one target as a graph for display. Each node and each edge occurs once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MergedPaths<'a> {
-    /// Nodes, the target first.
+    /// The nodes, with the target first.
     pub nodes: Vec<NodeId>,
-    /// Edges: from, to, name.
+    /// The edges: source, target, name.
     pub edges: Vec<(NodeId, NodeId, Option<GraphText<'a>>)>,
 }
 
 impl<'a> MergedPaths<'a> {
-    /// Merges paths, without those that meet a node twice. `None` if there are no paths.
+    /// Merges paths. Leaves out paths that visit a node twice. `None` if there are no paths.
     pub fn new(target: NodeId, paths: &'a [GraphPath<'_>]) -> Option<Self> {
         if paths.is_empty() {
             return None;
@@ -163,7 +163,7 @@ impl<'a> MergedPaths<'a> {
                 edges.insert((part.predecessor, to, part.edge.as_ref().map(GraphText::reborrow)));
             }
         }
-        // Firefox groups edges by the node they come from, then by the one they go to.
+        // Firefox groups edges by their source, then by their target.
         let mut groups = IndexMap::<_, IndexMap<_, Vec<_>>>::new();
         for (from, to, name) in edges {
             groups.entry(from).or_default().entry(to).or_default().push(name);
@@ -191,7 +191,7 @@ impl<'a> MergedPaths<'a> {
 }
 
 impl ShortestPaths<'_> {
-    /// The same paths, independent of the graph.
+    /// An owned copy of the paths, independent of the graph.
     pub fn into_owned(self) -> ShortestPaths<'static> {
         let part = |PathPart { predecessor, edge }: PathPart<'_>| PathPart {
             predecessor,
@@ -203,7 +203,8 @@ impl ShortestPaths<'_> {
         ShortestPaths { start: self.start, max: self.max, paths: paths.collect() }
     }
 
-    /// The paths as JSON in one line: `paths` contains `[target, paths]`, and `deduplicated` the merged paths.
+    /// The paths as JSON in one line. `paths` contains `[target, paths]`, and `deduplicated` contains the merged
+    /// paths.
     pub fn to_json(&self) -> String {
         let mut out = format!("{{\"start\":{},\"targets\":", self.start);
         list(&mut out, &self.paths, |out, (target, _)| {

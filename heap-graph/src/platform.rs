@@ -1,6 +1,6 @@
-//! The requests to the system that not every system has: only this module names one.
+//! Requests that only some systems support. Only this module names a system.
 
-/// Asks Linux for huge pages for the memory of an array; other systems ignore the request.
+/// Requests huge pages for the memory of an array, on Linux. Other systems ignore the request.
 pub(crate) fn request_huge_pages<T>(array: &mut Vec<T>) {
     #[cfg(target_os = "linux")]
     {
@@ -9,8 +9,8 @@ pub(crate) fn request_huge_pages<T>(array: &mut Vec<T>) {
         let start = array.as_mut_ptr().cast::<u8>();
         let skipped = start.align_offset(PAGE).min(bytes);
         let length = (bytes - skipped) / PAGE * PAGE;
-        // SAFETY: the array owns these bytes; the range leaves out its first part of a page. The advice changes no
-        // content: the system may take it or not.
+        // SAFETY: the array owns these bytes. The range leaves out the part of a page at the array's start. The
+        // advice changes no contents: the system may follow or ignore it.
         #[allow(unsafe_code, reason = "the system call's interface")]
         unsafe {
             libc::madvise(start.wrapping_add(skipped).cast(), length, libc::MADV_HUGEPAGE);

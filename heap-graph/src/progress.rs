@@ -18,7 +18,7 @@ impl fmt::Display for CancelledError {
 
 impl std::error::Error for CancelledError {}
 
-/// Shows how far a request is, and cancels it. All clones belong to one request.
+/// Shows the progress of a request, and can cancel it. All clones belong to the same request.
 #[derive(Clone, Debug, Default)]
 pub struct AnalysisProgress(Arc<ProgressState>);
 
@@ -30,18 +30,18 @@ struct ProgressState {
 }
 
 impl AnalysisProgress {
-    /// The progress of a request that has not begun.
+    /// The progress of a request that has not started.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The numbers of steps done and of all steps. A step is a byte of a file to read, or one visit of a node by an
-    /// analysis. Both are 0 at first, and the total grows if one analysis needs another.
+    /// The number of finished steps and the number of all steps. A step is a byte of a file, or one visit of a node
+    /// by an analysis. Both numbers are 0 at first. The total grows if one analysis needs another.
     pub fn steps(&self) -> (u64, u64) {
         (self.0.done.load(Ordering::Relaxed), self.0.total.load(Ordering::Relaxed))
     }
 
-    /// Cancels the request. The analysis notices it after a few thousand nodes.
+    /// Cancels the request. The analysis stops after a few thousand nodes.
     pub fn cancel(&self) {
         self.0.is_cancelled.store(true, Ordering::Relaxed);
     }
@@ -60,10 +60,10 @@ impl AnalysisProgress {
     }
 }
 
-/// The number of nodes between two looks at the progress, which cost more than a node.
+/// The number of nodes between two updates of the progress. An update costs more than a node.
 pub(crate) const LOOK: usize = 4096;
 
-/// Cuts a range into parts, for loops in which counting each step costs too much.
+/// Splits a range into parts, for loops in which counting every step costs too much.
 pub(crate) fn chunks(
     range: Range<usize>,
 ) -> impl DoubleEndedIterator<Item = Range<usize>> + ExactSizeIterator {
@@ -71,14 +71,14 @@ pub(crate) fn chunks(
     range.step_by(LOOK).map(move |start| start..(start + LOOK).min(end))
 }
 
-/// Counts nodes for an [`AnalysisProgress`].
+/// Counts steps for an [`AnalysisProgress`].
 pub(crate) struct StepCounter<'a> {
     progress: &'a AnalysisProgress,
     until_look: usize,
 }
 
 impl<'a> StepCounter<'a> {
-    /// Announces this number of steps.
+    /// Adds this number of steps to the total.
     pub(crate) fn new(progress: &'a AnalysisProgress, steps: usize) -> Self {
         progress.expect(steps as u64);
         Self { progress, until_look: LOOK }
@@ -94,7 +94,7 @@ impl<'a> StepCounter<'a> {
         }
     }
 
-    /// Counts the steps of a part that [`chunks`] gives, before the caller does them.
+    /// Counts the steps of a part from [`chunks`], before the caller performs them.
     pub(crate) fn steps(&mut self, count: usize) -> Result<(), CancelledError> {
         self.progress.did(count as u64);
         match self.progress.is_cancelled() {

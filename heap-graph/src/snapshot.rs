@@ -1,8 +1,8 @@
 //! Heap snapshots: files that end in `.fxsnapshot`, which Firefox writes and reads.
 //!
-//! A file is one compressed stream of protobuf messages, each after its length: one `Metadata`, then one `HeapNode` for
-//! each node, the root first. A text stands in the message of the node that uses it first; later messages give its
-//! number. Texts are numbered in two tables, one of two-byte texts and one of one-byte texts.
+//! A file is one compressed stream of protobuf messages, each preceded by its length: one `Metadata`, then one
+//! `HeapNode` for each node, the root first. The message of the node that first uses a text contains the text. Later
+//! messages contain its number. Texts are numbered in two tables: one for two-byte texts and one for one-byte texts.
 
 mod encode;
 mod error;

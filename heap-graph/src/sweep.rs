@@ -1,31 +1,33 @@
-//! Visits every node that the root reaches by edges. No caller may rely on the order: it is that of the graph's
-//! arrays as far as edges allow, since a processor reads memory in order much faster than it jumps.
+//! Visits every node that the root reaches by edges. The order is unspecified. It follows the graph's arrays as far
+//! as edges allow, since a processor reads memory in order much faster than at random places.
 //!
-//! The sweep goes over the arrays from the first node to the last. If an edge leads to a node ahead, the sweep only
-//! marks the node and takes it later; it takes a node behind at once. Breadth-first walks write files, so most edges
-//! in them lead ahead or to nodes already taken.
+//! The sweep visits the arrays from the first node to the last. If an edge leads to a later node, the sweep only
+//! marks the node and visits it when it arrives there. If an edge leads to an earlier node, the sweep visits that
+//! node at once. Files are written by breadth-first walks, so most edges in them lead to later nodes or to visited
+//! nodes.
 
 use crate::graph::Graph;
 use crate::prefetch::prefetch;
 use crate::progress::{CancelledError, StepCounter};
 
-/// How many nodes behind the sweep it prefetches.
+/// The number of nodes in `behind` that the sweep prefetches.
 const AHEAD: usize = 4;
-/// How many edges ahead the sweep prefetches the marks. The edges of the next nodes mostly follow in the array.
+/// The number of edges for which the sweep prefetches marks ahead. The edges of the next nodes are mostly next in the
+/// array.
 const EDGES_AHEAD: usize = 24;
 
 struct Sweep<'a, F> {
     graph: &'a Graph,
-    /// One bit for each node that an edge leads to.
+    /// One bit for each node: set if an edge leads to the node.
     seen: Vec<u64>,
-    /// The sweep has passed all nodes before this one.
+    /// The sweep has visited the array up to this node.
     position: usize,
-    /// Nodes before `position` that are seen but not yet taken.
+    /// Nodes before `position` that are marked but not yet visited.
     behind: Vec<u32>,
     visit: F,
 }
 
-/// Visits each node once, but the root only if an edge leads back to it. Counts one step for each node.
+/// Visits each reachable node once. Visits the root only if an edge leads back to it. Counts one step for each node.
 pub(crate) fn sweep(
     graph: &Graph,
     steps: &mut StepCounter<'_>,
@@ -63,7 +65,7 @@ impl<F: FnMut(usize)> Sweep<'_, F> {
         self.follow(node);
     }
 
-    /// Marks the nodes that the node's edges lead to.
+    /// Marks the targets of the node's edges.
     #[inline(always)]
     fn follow(&mut self, node: u32) {
         let (edges, referents) = (self.graph.edge_range(node), self.graph.all_referents());
@@ -74,7 +76,8 @@ impl<F: FnMut(usize)> Sweep<'_, F> {
             let (word, bit) = (&mut self.seen[*to as usize / 64], 1 << (to % 64));
             let is_first = *word & bit == 0;
             *word |= bit;
-            // One branch, seldom taken: a processor would often mispredict a branch on each condition.
+            // A single branch, rarely taken: a processor would often mispredict separate branches for these
+            // conditions.
             let first = core::hint::select_unpredictable(is_first, *to as usize, usize::MAX);
             if first < self.position {
                 self.behind.push(*to);

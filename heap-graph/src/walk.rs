@@ -1,11 +1,11 @@
-//! Firefox's breadth-first walk. The walk arrives at nodes by edges, so it reaches the root only if an edge leads back
-//! to it, and takes the root's edges a second time then.
+//! Firefox's breadth-first walk. It arrives at nodes by edges, so it arrives at the root only if an edge leads back
+//! to the root. It then takes the root's edges again.
 
 use crate::arrays::huge;
 use crate::graph::Graph;
 
 pub(crate) struct BreadthFirst {
-    /// One bit for each node: whether an edge has arrived there.
+    /// One bit for each node: set after an edge has arrived there.
     seen: Vec<u64>,
     queue: Vec<u32>,
     next: usize,
@@ -24,7 +24,7 @@ impl BreadthFirst {
         Self { seen: vec![0; nodes.div_ceil(64)], queue, next: 0 }
     }
 
-    /// The next node whose edges the caller takes.
+    /// The next node whose edges the caller should take.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<u32> {
         let node = self.queue.get(self.next).copied()?;
@@ -32,7 +32,7 @@ impl BreadthFirst {
         Some(node)
     }
 
-    /// Notes that an edge leads to `node`. Returns whether it is the first one.
+    /// Records that an edge leads to `node`. Returns whether it is the first such edge.
     #[inline]
     pub(crate) fn arrive(&mut self, node: u32) -> bool {
         let (word, bit) = (&mut self.seen[node as usize / 64], 1 << (node % 64));

@@ -146,7 +146,8 @@ fn accepted() -> String {
 const MAX_DEPTH: usize = 32;
 
 impl Default for Breakdown {
-    /// Firefox's default: by coarse type, then objects by class, DOM nodes by descriptive name, the rest by type.
+    /// Firefox's default: by coarse type; then objects by class, DOM nodes by descriptive name, and other nodes by
+    /// type.
     fn default() -> Self {
         Self::CoarseType {
             objects: Box::new(Self::ObjectClass { then: Self::count(), other: Self::count() }),

@@ -29,7 +29,7 @@ impl CensusDifference {
     }
 }
 
-/// The bytes and nodes of all counts in a report.
+/// The bytes and the number of nodes of all counts in a report.
 pub(crate) fn totals(report: &CensusReport) -> (i128, i128) {
     match report {
         CensusReport::Count(count) => (count.bytes.unwrap_or(0), count.count.unwrap_or(0)),

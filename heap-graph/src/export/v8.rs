@@ -21,18 +21,18 @@ const META: &str = concat!(
     r#""location_fields":["object_index","script_id","line","column"]},"#,
 );
 
-/// The number of values that the format has for a node.
+/// The number of fields of a node in the format.
 const NODE_FIELDS: usize = 7;
 
 /// Writes a graph as V8's `.heapsnapshot`.
 ///
-/// The format has ids and sizes of 32 bits: the ids are 1, 3, 5 and so on in the order of the graph, and sizes of 4 GiB
-/// and more become 4,294,967,295. The file contains no allocation stacks, and only the first of several edges from the
-/// root to one node: Chrome's developer tools reject snapshots with many parallel ones.
+/// The format has ids and sizes of 32 bits. The ids are 1, 3, 5 and so on in the order of the graph. A size of 4 GiB
+/// or more becomes 4,294,967,295. The file contains no allocation stacks. If several edges lead from the root to one
+/// node, it contains only the first: Chrome's developer tools reject snapshots with many parallel edges.
 ///
 /// # Errors
 ///
-/// `file` cannot be written, or the graph has more nodes (about 600 million) than the format can number.
+/// If `file` cannot be written, or if the graph has more nodes than the format can number (about 600 million).
 pub fn write_v8<W: Write>(graph: &Graph, file: W) -> io::Result<()> {
     if graph.node_count() * NODE_FIELDS > u32::MAX as usize {
         return Err(io::Error::other("too many nodes for a .heapsnapshot"));
@@ -44,7 +44,7 @@ pub fn write_v8<W: Write>(graph: &Graph, file: W) -> io::Result<()> {
     let root_edges: Vec<usize> = of_root.clone().filter(|edge| known.insert(graph.referent(*edge))).collect();
     let (nodes, edges) = (graph.node_count(), graph.edge_count() - of_root.len() + root_edges.len());
     write!(out, "\"node_count\":{nodes},\"edge_count\":{edges},\"trace_function_count\":0}},\n\"nodes\":[")?;
-    // Two texts of this function come before those of the graph.
+    // Two texts of this function precede the graph's texts.
     let text = |id: GraphTextId| id.index() + 2;
     for node in graph.nodes() {
         let place = node.index().get();
@@ -64,10 +64,10 @@ pub fn write_v8<W: Write>(graph: &Graph, file: W) -> io::Result<()> {
         write!(out, "{comma}{kind},{name},{},{size},{edges},0,0", place * 2 + 1)?;
     }
     out.write_all(b"],\n\"edges\":[")?;
-    // The root comes first, and so do its edges.
+    // The root and its edges are first.
     for (place, edge) in root_edges.into_iter().chain(of_root.end..graph.edge_count()).enumerate() {
         let comma = if place == 0 { "" } else { ",\n" };
-        // An edge with a name is a property, one without is internal.
+        // An edge with a name is a property; an edge without a name is internal.
         let (kind, name) = graph.edge_name(edge).map_or((3, 1), |name| (2, text(name)));
         write!(out, "{comma}{kind},{name},{}", graph.referent(edge) as usize * NODE_FIELDS)?;
     }

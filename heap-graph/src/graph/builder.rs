@@ -1,4 +1,4 @@
-//! Building a graph node by node. The edges of a node follow it; their targets may come later.
+//! Builds a graph node by node. A node is followed by its edges. The targets of edges may be added later.
 
 use hashbrown::HashMap;
 use memory_reporter::watching::SiteFrame;
@@ -10,13 +10,13 @@ use super::id_table::IdTable;
 use super::text::{GraphTextId, TextTable};
 use super::{Graph, NodeId, NodeKind};
 
-/// The facts about a node that a builder or writer adds.
+/// The data of a node that is added to a builder or writer.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "a builder's user fills it in, field by field")]
 pub struct NodeParts {
     /// The id, unique in the graph.
     pub id: NodeId,
-    /// Bytes of the node itself.
+    /// The bytes of the node itself.
     pub shallow_size: u64,
     /// The name of the concrete type.
     pub type_name: GraphTextId,
@@ -28,7 +28,7 @@ pub struct NodeParts {
     pub script_file_name: Option<GraphTextId>,
     /// A name that is more specific than the type.
     pub descriptive_type_name: Option<GraphTextId>,
-    /// The youngest frame of the stack that allocated it.
+    /// The innermost frame of the stack that allocated the node.
     pub allocation_stack: Option<GraphFrameId>,
 }
 
@@ -84,12 +84,12 @@ pub struct GraphBuilder {
     total_size: u128,
     kinds_of: Vec<u32>,
     first_edges: Vec<u32>,
-    /// Ids; the places of the nodes are known only at the end.
+    /// The ids of the edges' targets. Their indices are known only at the end.
     referents: Vec<u64>,
     edge_names: Vec<Option<GraphTextId>>,
     kinds: Vec<NodeKind>,
     kind_ids: HashMap<NodeKind, u32>,
-    /// The kind of the previous node: neighbours are often alike.
+    /// The kind of the previous node: adjacent nodes often have the same kind.
     last_kind: Option<(NodeKind, u32)>,
     pub(crate) texts: TextTable,
     pub(crate) frames: FrameTable,
@@ -102,12 +102,12 @@ impl GraphBuilder {
         Self::default()
     }
 
-    /// Sets the time at which the snapshot was taken, in microseconds since 1970 UTC.
+    /// Sets the time of the snapshot, in microseconds since 1970 UTC.
     pub fn set_creation_time(&mut self, microseconds: Option<u64>) {
         self.creation_time = microseconds;
     }
 
-    /// Adds a text, or finds the equal one added before.
+    /// Adds a text, or finds an equal text that was added before.
     ///
     /// # Errors
     ///
@@ -116,7 +116,8 @@ impl GraphBuilder {
         self.texts.intern(text.as_bytes()).ok_or(GraphError::TooMany("texts"))
     }
 
-    /// Adds a frame, or finds the equal one added before. As in Firefox, an empty function name counts as none.
+    /// Adds a frame, or finds an equal frame that was added before. As in Firefox, an empty function name counts as
+    /// no name.
     ///
     /// # Errors
     ///
@@ -126,8 +127,9 @@ impl GraphBuilder {
         self.frames.intern(frame).ok_or(GraphError::TooMany("frames"))
     }
 
-    /// Adds a stack, whose youngest frame is the first, or finds the equal one added before. Returns the youngest frame;
-    /// `None` if the stack has no frames; a node that such a stack allocated has [`GraphFrameId::EMPTY_STACK`].
+    /// Adds a stack, or finds an equal stack that was added before. The first of `frames` is the innermost. Returns
+    /// the innermost frame; `None` if the stack has no frames. A node that was allocated by a stack without frames
+    /// has [`GraphFrameId::EMPTY_STACK`].
     ///
     /// # Errors
     ///
@@ -155,7 +157,7 @@ impl GraphBuilder {
         self.ids.len()
     }
 
-    /// Adds a node. The edges added next are its edges.
+    /// Adds a node. The edges that are added next belong to it.
     ///
     /// # Errors
     ///
@@ -184,14 +186,14 @@ impl GraphBuilder {
         let kinds = &mut self.kinds;
         let id = *self.kind_ids.entry(kind).or_insert_with(|| {
             kinds.push(kind);
-            // There are at most as many kinds as nodes, which fit 32 bits.
+            // There are at most as many kinds as nodes, so the number fits in 32 bits.
             kinds.len() as u32 - 1
         });
         self.last_kind = Some((kind, id));
         id
     }
 
-    /// Adds an edge to the node added last.
+    /// Adds an edge to the last added node.
     ///
     /// # Errors
     ///
@@ -205,12 +207,12 @@ impl GraphBuilder {
         Ok(())
     }
 
-    /// The graph.
+    /// Finishes the graph.
     ///
     /// # Errors
     ///
-    /// [`GraphError::NoNodes`] if there is no node, [`GraphError::DuplicateId`] if two nodes have one id,
-    /// [`GraphError::MissingReferent`] if an edge leads to an id that no node has.
+    /// [`GraphError::NoNodes`] if no node was added, [`GraphError::DuplicateId`] if two nodes have the same id,
+    /// [`GraphError::MissingReferent`] if the target of an edge was not added.
     pub fn finish(mut self) -> Result<Graph, GraphError> {
         if self.ids.is_empty() {
             return Err(GraphError::NoNodes);

@@ -1,15 +1,15 @@
-//! The five coarse types of node.
+//! The five coarse types of nodes.
 
 use core::fmt;
 
-/// The coarse type of a node. The numbers are those of the snapshot format.
+/// The coarse type of a node. The numbers are the numbers of the snapshot format.
 ///
-/// In a Rust program an object is a value of a struct, an enum or a container, a string is text, a script is code or
-/// describes code, and a DOM node is a node of a document.
+/// In a Rust program, an object is a value of a struct, an enum or a container. A string is text. A script is code,
+/// or describes code. A DOM node is a node of a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(clippy::exhaustive_enums, reason = "the format has no room for more: Firefox refuses them")]
+#[allow(clippy::exhaustive_enums, reason = "the format allows no more: Firefox rejects them")]
 pub enum CoarseType {
-    /// Anything else.
+    /// Any other node.
     #[default]
     Other = 0,
     /// An object.
@@ -36,7 +36,7 @@ impl CoarseType {
         self as u32
     }
 
-    /// The key in a report of a census by coarse type.
+    /// The key in a census report by coarse type.
     pub fn key(self) -> &'static str {
         match self {
             Self::Other => "other",

@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::NodeId;
 
-/// Why a builder rejects a graph.
+/// The reason why a builder rejects a graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GraphError {
@@ -12,25 +12,25 @@ pub enum GraphError {
     NoNodes,
     /// Two nodes have the same id.
     DuplicateId {
-        /// The id.
+        /// The id of both nodes.
         id: NodeId,
-        /// The position of the first of them among the nodes, from 0.
+        /// The position of the first node, counted from 0.
         first: usize,
-        /// The position of the second.
+        /// The position of the second node, counted from 0.
         second: usize,
     },
     /// An edge leads to an id that no node has.
     MissingReferent {
-        /// The node that the edge belongs to.
+        /// The id of the node that the edge belongs to.
         node: NodeId,
-        /// Its position among the nodes, from 0.
+        /// The position of that node among the nodes, from 0.
         node_position: usize,
-        /// The edge's position among the edges of the node, from 0.
+        /// The position of the edge among the edges of that node, from 0.
         edge: usize,
         /// The id that no node has.
         referent: NodeId,
     },
-    /// There are more of these things than 32 bits can count.
+    /// There are too many items for 32 bits. The text names the items.
     TooMany(&'static str),
 }
 

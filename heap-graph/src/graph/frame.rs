@@ -1,4 +1,4 @@
-//! Allocation stacks: frames that point to their callers, each kept once.
+//! Allocation stacks: each frame refers to its caller, and equal frames are stored once.
 
 use core::hash::BuildHasher as _;
 use core::num::NonZeroU32;
@@ -7,14 +7,14 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::text::GraphTextId;
 
-/// A frame of a graph, by number. Equal frames with equal parents have equal ids. Two frames that differ only in
-/// `is_self_hosted` have equal ids, too, since they are one frame in every report.
+/// The number of a frame in a graph. Equal frames with equal parents have equal ids. Two frames that differ only in
+/// `is_self_hosted` also have equal ids, since every report shows them as one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GraphFrameId(NonZeroU32);
 
 impl GraphFrameId {
-    /// As the stack of a node: code without frames allocated it. A census puts the node under `null`, not under
-    /// `noStack`. It is not a frame and has no children. Snapshots in files do not have it.
+    /// The stack of a node that code without frames allocated. A census counts the node under `null`, not under
+    /// `noStack`. This id is not a frame and has no children. Snapshots in files do not contain it.
     pub const EMPTY_STACK: Self = Self(NonZeroU32::MAX);
 
     pub(crate) fn index(self) -> usize {
@@ -22,21 +22,21 @@ impl GraphFrameId {
     }
 }
 
-/// One frame of an allocation stack, by ids.
+/// One frame of an allocation stack. Its parts are ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(clippy::exhaustive_structs, reason = "a builder's user fills it in, field by field")]
 pub struct FrameParts {
-    /// The caller; `None` for the oldest frame.
+    /// The caller; `None` for the outermost frame.
     pub parent: Option<GraphFrameId>,
-    /// The source file or an address.
+    /// The source file, or an address.
     pub source: GraphTextId,
-    /// From 1; 0 if unknown.
+    /// The line, from 1; 0 if unknown.
     pub line: u32,
-    /// From 1; 0 if unknown.
+    /// The column, from 1; 0 if unknown.
     pub column: u32,
-    /// The function; `None` if it has no name.
+    /// The name of the function; `None` if it has no name.
     pub function: Option<GraphTextId>,
-    /// Whether the frame belongs to the system and not to the program.
+    /// Whether the frame belongs to the system, not to the program.
     pub is_system: bool,
     /// Whether the frame belongs to the language's own library.
     pub is_self_hosted: bool,
@@ -54,7 +54,7 @@ impl FrameTable {
         self.all.len()
     }
 
-    /// Bytes of memory that the frames take.
+    /// The memory of the frames in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.all.capacity() * size_of::<FrameParts>() + self.ids.capacity() * (size_of::<GraphFrameId>() + 1)
     }
@@ -63,7 +63,7 @@ impl FrameTable {
         &self.all[id.index()]
     }
 
-    /// Adds a frame, or finds the equal one. `None` if there are 2^32 - 2 frames already.
+    /// Adds a frame, or finds an equal one. `None` if there are already 2^32 - 2 frames.
     pub(crate) fn intern(&mut self, mut frame: FrameParts) -> Option<GraphFrameId> {
         frame.parent = frame.parent.filter(|parent| *parent != GraphFrameId::EMPTY_STACK);
         let Self { all, ids, hasher } = self;

@@ -1,5 +1,5 @@
-//! A hash table from ids to the places of nodes. It holds places only, so that it is small, and a caller can fetch
-//! the memory that a lookup will touch beforehand.
+//! A hash table from ids to the indices of nodes. It stores only indices, so that it is small, and so that a caller
+//! can prefetch the memory of a lookup.
 
 use core::hash::BuildHasher as _;
 
@@ -12,18 +12,18 @@ use crate::prefetch::{AHEAD, prefetch};
 
 const EMPTY: u32 = u32::MAX;
 
-/// The places of nodes by the hashes of their ids, which lie in the graph.
+/// The indices of nodes by the hashes of their ids. The ids themselves are in the graph.
 #[derive(Clone, Debug)]
 pub(crate) struct IdTable {
-    /// The length is a power of two, and at least a fifth of the slots is empty. An id whose slot is taken uses the
-    /// next empty one.
+    /// The length is a power of two, and at least a fifth of the slots is empty. If the slot of an id is taken, the
+    /// id uses the next empty slot.
     slots: Box<[u32]>,
-    /// Its hashes are random, so a file cannot put all its ids into one slot.
+    /// Seeded randomly, so that a file cannot put all its ids into one slot.
     hasher: DefaultHashBuilder,
 }
 
 impl IdTable {
-    /// The table of the ids of all nodes.
+    /// The table for the ids of all nodes.
     pub(crate) fn new(ids: &[u64]) -> Result<Self, GraphError> {
         let length = (ids.len() * 5 / 4 + 1).next_power_of_two();
         let mut slots = huge(Vec::with_capacity(length));
@@ -71,10 +71,10 @@ impl IdTable {
         }
     }
 
-    /// The nodes with these ids, or the position of the first id that no node has.
+    /// The nodes with these ids. The error is the position of the first id without a node.
     pub(crate) fn find_all(&self, wanted: &[u64], ids: &[u64]) -> Result<Box<[u32]>, usize> {
         let mut found = huge(Vec::with_capacity(wanted.len()));
-        // In files in the order of a breadth-first walk, nodes stand in the order of the edges that first reach them.
+        // In files in the order of a breadth-first walk, nodes are in the order of the edges that first reach them.
         let mut expected = 1;
         for (place, id) in wanted.iter().enumerate() {
             if let Some(ahead) = wanted.get(place + 2 * AHEAD) {
@@ -93,7 +93,7 @@ impl IdTable {
         Ok(found.into())
     }
 
-    /// Bytes of memory that the table takes.
+    /// The memory of the table in bytes.
     pub(crate) fn memory(&self) -> usize {
         size_of_val(&*self.slots)
     }

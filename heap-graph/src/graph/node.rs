@@ -1,4 +1,4 @@
-//! Views on a graph's nodes, edges and stacks.
+//! Views of a graph's nodes, edges and stacks.
 
 use core::fmt;
 
@@ -23,7 +23,7 @@ impl<'a> HeapNode<'a> {
         self.graph
     }
 
-    /// The node's place in the graph.
+    /// The node's index in the graph.
     pub fn index(self) -> NodeIndex {
         self.index
     }
@@ -33,7 +33,7 @@ impl<'a> HeapNode<'a> {
         NodeId(self.graph.ids[self.index.get()])
     }
 
-    /// Bytes of the node itself.
+    /// The bytes of the node itself.
     pub fn shallow_size(self) -> u64 {
         self.graph.sizes[self.index.get()]
     }
@@ -52,12 +52,12 @@ impl<'a> HeapNode<'a> {
         self.kind().coarse_type
     }
 
-    /// The node's class or, without one, its type.
+    /// The node's class; without a class, its type.
     pub(crate) fn class_id(self) -> GraphTextId {
         self.kind().class_name.unwrap_or(self.kind().type_name)
     }
 
-    /// The most specific name of the node: its class, else its descriptive name, else its type.
+    /// The most specific name of the node: its class; without one, its descriptive name; without both, its type.
     pub fn title(self) -> GraphText<'a> {
         self.graph.text(self.title_id())
     }
@@ -67,12 +67,12 @@ impl<'a> HeapNode<'a> {
         kind.class_name.or(kind.descriptive_name).unwrap_or(kind.type_name)
     }
 
-    /// The name of an object's class.
+    /// The name of an object's class; `None` for other nodes.
     pub fn class_name(self) -> Option<GraphText<'a>> {
         self.kind().class_name.map(|id| self.graph.text(id))
     }
 
-    /// The file that a script comes from.
+    /// The file that a script comes from; `None` for other nodes.
     pub fn script_file_name(self) -> Option<GraphText<'a>> {
         self.kind().file_name.map(|id| self.graph.text(id))
     }
@@ -82,7 +82,7 @@ impl<'a> HeapNode<'a> {
         self.kind().descriptive_name.map(|id| self.graph.text(id))
     }
 
-    /// The stack that allocated the node, if it was recorded and has frames.
+    /// The stack that allocated the node; `None` if it was not recorded or has no frames.
     pub fn allocation_stack(self) -> Option<AllocationStack<'a>> {
         let frame = self.kind().stack.filter(|frame| *frame != GraphFrameId::EMPTY_STACK);
         frame.map(|frame| AllocationStack { graph: self.graph, frame })
@@ -112,13 +112,13 @@ impl fmt::Debug for HeapNode<'_> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct GraphEdge<'a> {
-    /// The name, such as that of a field; `None` if the edge has none.
+    /// The name of the edge, such as the name of a field; `None` if it has no name.
     pub name: Option<GraphText<'a>>,
-    /// The node that the edge leads to.
+    /// The target of the edge.
     pub referent: HeapNode<'a>,
 }
 
-/// An allocation stack: its youngest frame, with the way to its callers.
+/// An allocation stack: its innermost frame, with access to its callers.
 #[derive(Clone, Copy)]
 pub struct AllocationStack<'a> {
     graph: &'a Graph,
@@ -130,37 +130,37 @@ impl<'a> AllocationStack<'a> {
         self.graph.frames.get(self.frame)
     }
 
-    /// The caller's frame; `None` for the oldest.
+    /// The caller's frame; `None` for the outermost frame.
     pub fn parent(self) -> Option<Self> {
         self.parts().parent.map(|frame| Self { graph: self.graph, frame })
     }
 
-    /// This frame and its callers, youngest first.
+    /// This frame and its callers, the innermost first.
     pub fn frames(self) -> impl Iterator<Item = Self> {
         core::iter::successors(Some(self), |frame| frame.parent())
     }
 
-    /// The source file or an address.
+    /// The source file, or an address.
     pub fn source(self) -> GraphText<'a> {
         self.graph.text(self.parts().source)
     }
 
-    /// From 1; 0 if unknown.
+    /// The line, from 1; 0 if unknown.
     pub fn line(self) -> u32 {
         self.parts().line
     }
 
-    /// From 1; 0 if unknown.
+    /// The column, from 1; 0 if unknown.
     pub fn column(self) -> u32 {
         self.parts().column
     }
 
-    /// The function; `None` if it has no name.
+    /// The name of the function; `None` if it has no name.
     pub fn function(self) -> Option<GraphText<'a>> {
         self.parts().function.map(|id| self.graph.text(id))
     }
 
-    /// Whether the frame belongs to the system and not to the program.
+    /// Whether the frame belongs to the system, not to the program.
     pub fn is_system(self) -> bool {
         self.parts().is_system
     }

@@ -1,7 +1,7 @@
-//! The texts of a graph, each kept once, in WTF-8.
+//! The texts of a graph in WTF-8. Equal texts are stored once.
 //!
-//! WTF-8 is UTF-8 that may also contain lone surrogates: the two-byte texts of a snapshot can contain them, a `str`
-//! cannot. Equal texts have equal ids.
+//! WTF-8 is UTF-8 that may also contain lone surrogates. The two-byte texts of a snapshot may contain lone
+//! surrogates, but a `str` cannot. Equal texts have equal ids.
 
 use core::fmt::{self, Write as _};
 use core::hash::BuildHasher as _;
@@ -10,9 +10,9 @@ use std::borrow::Cow;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// A text that may contain lone surrogates. A graph's texts are borrowed, a report's owned.
+/// A text that may contain lone surrogates. The texts of a graph are borrowed, and the texts of a report are owned.
 ///
-/// `Display` shows a lone surrogate as U+FFFD.
+/// `Display` writes a lone surrogate as U+FFFD.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GraphText<'a>(Cow<'a, [u8]>);
 
@@ -21,22 +21,22 @@ impl<'a> GraphText<'a> {
         Self(Cow::Borrowed(wtf8))
     }
 
-    /// The text as a `str`, or `None` if it contains a lone surrogate.
+    /// The text as a `str`; `None` if it contains a lone surrogate.
     pub fn as_str(&self) -> Option<&str> {
         core::str::from_utf8(&self.0).ok()
     }
 
-    /// The same text, independent of the graph.
+    /// An owned copy of the text, independent of the graph.
     pub fn into_owned(self) -> GraphText<'static> {
         GraphText(Cow::Owned(self.0.into_owned()))
     }
 
-    /// The same text, borrowed from this one.
+    /// The same text, borrowed from this value.
     pub fn reborrow(&self) -> GraphText<'_> {
         GraphText(Cow::Borrowed(&self.0))
     }
 
-    /// The text's bytes in WTF-8.
+    /// The bytes of the text, in WTF-8.
     pub fn as_wtf8(&self) -> &[u8] {
         &self.0
     }
@@ -46,7 +46,7 @@ impl<'a> GraphText<'a> {
         part.is_empty() || self.0.windows(part.len()).any(|window| window == part.as_bytes())
     }
 
-    /// The text's units of UTF-16.
+    /// The UTF-16 code units of the text.
     pub fn encode_utf16(&self) -> impl Iterator<Item = u16> + '_ {
         TextPieces(&self.0).flat_map(|piece| match piece {
             TextPiece::Text(text) => CodeUnits::Text(text.encode_utf16()),
@@ -136,7 +136,7 @@ enum TextPiece<'a> {
     Surrogate(u16),
 }
 
-/// Runs of UTF-8 and the surrogates between them.
+/// Splits a text into runs of UTF-8 and the surrogates between them.
 struct TextPieces<'a>(&'a [u8]);
 
 impl<'a> Iterator for TextPieces<'a> {
@@ -152,7 +152,7 @@ impl<'a> Iterator for TextPieces<'a> {
             self.0 = &self.0[valid.len()..];
             return Some(TextPiece::Text(valid));
         }
-        // Only a surrogate, which takes three bytes, is not UTF-8 here.
+        // Only a surrogate is not UTF-8 here. It takes three bytes.
         let (unit, rest) = match *self.0 {
             [_, second, third, ref rest @ ..] => {
                 (0xd000 | u16::from(second & 0x3f) << 6 | u16::from(third & 0x3f), rest)
@@ -180,26 +180,26 @@ impl Iterator for CodeUnits<'_> {
     }
 }
 
-/// A text of a graph, by number.
+/// The number of a text in a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GraphTextId(NonZeroU32);
 
 impl GraphTextId {
-    /// The position in the order of first use, from 0.
+    /// The position of the text in the order of first use, from 0.
     pub(crate) fn index(self) -> usize {
         self.0.get() as usize - 1
     }
 }
 
-/// All texts of a graph, one after another in one block.
+/// All texts of a graph, one after the other in one block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TextTable {
     bytes: Vec<u8>,
-    /// Where each text ends; it starts where the one before it ends.
+    /// The end of each text. Each text starts at the end of the previous text.
     ends: Vec<usize>,
     ids: HashTable<GraphTextId>,
     hasher: DefaultHashBuilder,
-    /// A buffer for a two-byte text that becomes WTF-8.
+    /// A buffer for converting a two-byte text into WTF-8.
     scratch: Vec<u8>,
 }
 
@@ -208,7 +208,7 @@ impl TextTable {
         self.ends.len()
     }
 
-    /// Bytes of memory that the texts take.
+    /// The memory of the texts in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.bytes.capacity()
             + self.ends.capacity() * size_of::<usize>()
@@ -225,7 +225,7 @@ impl TextTable {
         GraphText::borrowed(bytes_of(&self.bytes, &self.ends, id))
     }
 
-    /// Adds a text, or finds the equal one. `None` if there are 2^32 - 1 texts already.
+    /// Adds a text, or finds an equal one. `None` if there are already 2^32 - 1 texts.
     pub(crate) fn intern(&mut self, wtf8: &[u8]) -> Option<GraphTextId> {
         let hash = self.hasher.hash_one(wtf8);
         let Self { bytes, ends, ids, hasher, .. } = self;
@@ -257,7 +257,7 @@ impl TextTable {
         id
     }
 
-    /// Frees the room kept for more texts.
+    /// Frees the memory reserved for more texts.
     pub(crate) fn shrink(&mut self) {
         self.bytes.shrink_to_fit();
         self.ends.shrink_to_fit();

@@ -1,4 +1,4 @@
-//! The graph of all blocks that DMD records in this process, whether or not a value of the program measures them.
+//! Builds the graph of all blocks that DMD records in this process, measured by the program or not.
 
 use core::fmt;
 
@@ -11,7 +11,7 @@ use super::sites::AllocationSites;
 use crate::census::{Breakdown, CensusError, CensusReport, census};
 use crate::graph::{CoarseType, Graph, GraphBuilder, GraphFrameId, GraphTextId, NodeId, NodeParts};
 
-/// DMD does not record this process.
+/// The error if DMD does not record this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NotRecording;
@@ -27,13 +27,13 @@ impl fmt::Display for NotRecording {
 
 impl std::error::Error for NotRecording {}
 
-/// Why [`take_census`] failed.
+/// The reason why [`take_census`] failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TakeCensusError {
     /// DMD does not record this process.
     NotRecording,
-    /// The breakdown does not fit the blocks.
+    /// The census of the blocks failed.
     Census(CensusError),
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for TakeCensusError {
 
 impl std::error::Error for TakeCensusError {}
 
-/// Takes a census of all blocks that DMD records in this process: Firefox's `Debugger.Memory.takeCensus`.
+/// Takes a census of all blocks that DMD records in this process, like Firefox's `Debugger.Memory.takeCensus`.
 ///
 /// ```no_run
 /// use heap_graph::{Breakdown, take_census};
@@ -59,9 +59,9 @@ impl std::error::Error for TakeCensusError {}
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// The blocks are those of [`allocated_blocks`]. For what keeps a value alive, and for the classes of a language of the
-/// program's own, make a [`HeapGraph`](super::HeapGraph) or use a [`GraphBuilder`], and take the
-/// [`census`](crate::census()) of that.
+/// The blocks are the blocks of [`allocated_blocks`]. To find what keeps a value alive, or for the classes of the
+/// program's own language, make a [`HeapGraph`](super::HeapGraph) or use a [`GraphBuilder`], and take the
+/// [`census`](crate::census()) of that graph.
 ///
 /// # Errors
 ///
@@ -71,30 +71,30 @@ pub fn take_census(breakdown: &Breakdown) -> Result<CensusReport, TakeCensusErro
     census(&graph, breakdown).map_err(TakeCensusError::Census)
 }
 
-/// The graph of all blocks that DMD records in this process. The root leads to each block, by an edge without a name,
-/// and blocks have no other edges.
+/// The graph of all blocks that DMD records in this process. The root has an edge without a name to each block.
+/// Blocks have no edges.
 ///
-/// The id of a node is the block's address, and its size the usable bytes. Its type comes from the allocation
-/// stack, as in DMD's dumps: `Vec<String>` is `[String]`, the array of its elements. Its class is that type
-/// without path and parameters, in the brackets of an array. Text is a string; blocks of an unknown type are "other"
-/// and have no class.
+/// The id of a node is the block's address, and its size is the usable size. Its type comes from the allocation
+/// stack, as in DMD's dumps: the type of a `Vec<String>` is `[String]`, the array of its elements. Its class is the
+/// type without path and parameters; an array keeps its brackets. Text is a string. Blocks of an unknown type are
+/// "other" and have no class.
 ///
-/// Other threads may allocate meanwhile: the graph contains every block that lives all the time, and some of the
-/// others. It does not contain itself.
+/// Other threads may allocate meanwhile. The graph contains every block that lives during the whole call, and some
+/// other blocks. It does not contain its own blocks.
 ///
 /// # Errors
 ///
 /// [`NotRecording`].
 pub fn allocated_blocks() -> Result<Graph, NotRecording> {
     let mut blocks = Vec::new();
-    // DMD fills in this list, so it does not record it.
+    // DMD fills this list, so DMD does not record the list's block.
     if !engine_abi::for_each_live_block(&mut |block| blocks.push(*block)) {
         return Err(NotRecording);
     }
     Ok(graph(&blocks))
 }
 
-/// The stack and the type of blocks from one allocation site.
+/// The kind of the blocks from one allocation site: their stack and their type.
 #[derive(Clone, Copy)]
 struct StackBlocks {
     type_name: GraphTextId,
@@ -104,12 +104,12 @@ struct StackBlocks {
 }
 
 fn graph(blocks: &[BlockRow]) -> Graph {
-    let few = "a process has less than 2^32 blocks";
+    let few = "a process has fewer than 2^32 blocks";
     let mut builder = GraphBuilder::new();
     builder.set_creation_time(now());
     let roots = builder.text("roots").expect(few);
     builder.node(NodeParts::new(NodeId(0), 0, roots)).expect(few);
-    // Two planes of the table can name an address twice while a thread reuses it.
+    // The two planes of the engine's table may contain an address twice while a thread reuses it.
     let mut blocks: Vec<&BlockRow> = blocks.iter().collect();
     blocks.sort_by_key(|block| block.address);
     blocks.dedup_by_key(|block| block.address);
@@ -131,7 +131,7 @@ fn graph(blocks: &[BlockRow]) -> Graph {
 }
 
 fn site(builder: &mut GraphBuilder, site: u64) -> StackBlocks {
-    let few = "a program has less than 2^32 names";
+    let few = "a program has fewer than 2^32 names";
     let stack = match site {
         0 => None,
         site => Some(builder.stack(&DmdSites.frames(site)).expect(few).unwrap_or(GraphFrameId::EMPTY_STACK)),
@@ -147,16 +147,16 @@ fn site(builder: &mut GraphBuilder, site: u64) -> StackBlocks {
     StackBlocks { type_name, class_name, coarse_type, stack }
 }
 
-/// The type of a block whose stack names no type.
+/// The type of a block whose stack contains no type.
 const UNKNOWN: &str = "unknown type";
 
-/// Types of text, as DMD writes them.
+/// Whether a type, as DMD writes it, is text.
 fn is_text(name: &str) -> bool {
     matches!(name, "str" | "String" | "OsStr" | "OsString" | "Path" | "PathBuf" | "CStr" | "CString")
         || matches!(name, "str boxed slice" | "RcInner<str>" | "ArcInner<str>")
 }
 
-/// A type without path and parameters: `LeafNode` of `LeafNode<String, app::V>`, `[Stmt]` of `[syn::Stmt]`.
+/// A type without path and parameters: `LeafNode` for `LeafNode<String, app::V>`, `[Stmt]` for `[syn::Stmt]`.
 fn class(name: &str) -> String {
     let name = name.strip_prefix("table ").unwrap_or(name);
     let name = name.strip_suffix(" boxed slice").unwrap_or(name);
@@ -167,7 +167,7 @@ fn class(name: &str) -> String {
         Some(0) | None => name.len(),
         Some(end) => end,
     };
-    // A name that begins with a bracket is that of a tuple or an array, and has no path.
+    // A name that starts with a bracket is a tuple or an array, and has no path.
     let path = &name[..end];
     match path.rsplit_once("::") {
         Some((_, last)) if !path.starts_with(['(', '[', '{', '&', '*']) => last.to_owned(),

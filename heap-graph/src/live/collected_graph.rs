@@ -1,4 +1,4 @@
-//! A live walk that becomes a graph in memory.
+//! Turns a live walk into a graph in memory.
 
 use super::descriptions::NodeDescriptions;
 use super::found_node::FoundNode;
@@ -8,21 +8,21 @@ use crate::graph::{Graph, GraphTextId};
 
 /// The nodes and edges of a walk.
 pub(super) struct CollectedGraph {
-    /// By node.
+    /// The data of each node.
     found: Vec<FoundNode>,
-    /// Edges (from, to, name) in the order of the walk.
+    /// Edges (source, target, name) in the order of the walk.
     edges: Vec<(u32, u32, Option<GraphTextId>)>,
-    /// Pointers: from, the address, name.
+    /// Pointers: source, address, name.
     pointers: Vec<(u32, usize, Option<GraphTextId>)>,
 }
 
 impl CollectedGraph {
-    /// The root only.
+    /// A graph that contains only the root.
     pub(super) fn new() -> Self {
         Self { found: vec![FoundNode::ROOT], edges: Vec::new(), pointers: Vec::new() }
     }
 
-    /// The graph, with the time of the walk in microseconds since 1970 UTC.
+    /// Finishes the graph. `time` is the time of the walk in microseconds since 1970 UTC.
     pub(super) fn finish(
         self,
         mut descriptions: NodeDescriptions<'_>,
@@ -39,7 +39,7 @@ impl CollectedGraph {
         for (node, found) in (0..).zip(&found) {
             builder.node(descriptions.parts(found)).expect("the walk has counted the nodes");
             while let Some((_, to, name)) = edges.next_if(|(from, ..)| *from == node) {
-                builder.edge(targets.id(to), name).expect("a program has less than 2^32 edges");
+                builder.edge(targets.id(to), name).expect("a program has fewer than 2^32 edges");
             }
         }
         builder.finish().expect("each node has its own id, and edges lead to nodes")

@@ -1,4 +1,4 @@
-//! The types, classes, coarse types and allocation stacks of the nodes of a walk, each kept once.
+//! The types, classes, coarse types and allocation stacks of the nodes of a walk. Each is stored once.
 
 use hashbrown::HashMap;
 
@@ -20,18 +20,18 @@ struct NodeTypes {
 /// The kinds, texts and frames of a walk.
 pub(super) struct NodeDescriptions<'a> {
     coarse_type: fn(&BlockTypes<'_>) -> CoarseType,
-    /// Keeps the texts and frames; the walk adds no node to it.
+    /// Stores the texts and frames. The walk adds no nodes to it.
     builder: GraphBuilder,
     kinds: Vec<NodeTypes>,
-    /// By the names of the types.
+    /// The kinds, by the names of their types.
     kind_ids: HashMap<(&'static str, &'static str), KindId>,
     sites: Option<&'a dyn AllocationSites>,
-    /// By the number of the site.
+    /// The stacks, by the number of the site.
     stacks: HashMap<u64, Option<GraphFrameId>>,
 }
 
 impl<'a> NodeDescriptions<'a> {
-    /// Descriptions of the root only.
+    /// Descriptions with only the root's kind.
     pub(super) fn new(options: LiveGraphOptions<'a>) -> Self {
         let mut descriptions = Self {
             coarse_type: options.coarse_type,
@@ -48,7 +48,7 @@ impl<'a> NodeDescriptions<'a> {
     }
 
     pub(super) fn text(&mut self, text: &str) -> GraphTextId {
-        self.builder.text(text).expect("a program has less than 2^32 names")
+        self.builder.text(text).expect("a program has fewer than 2^32 names")
     }
 
     pub(super) fn text_of(&self, text: GraphTextId) -> GraphText<'_> {
@@ -64,19 +64,19 @@ impl<'a> NodeDescriptions<'a> {
         let coarse_type = (self.coarse_type)(&types);
         let class_name = (coarse_type == CoarseType::Object).then_some(class_name);
         self.kinds.push(NodeTypes { type_name, class_name, coarse_type });
-        let id = KindId(u32::try_from(self.kinds.len() - 1).expect("a program has less than 2^32 types"));
+        let id = KindId(u32::try_from(self.kinds.len() - 1).expect("a program has fewer than 2^32 types"));
         self.kind_ids.insert((types.owner, types.content), id);
         id
     }
 
-    /// The youngest frame of the stack that allocated the block around this address.
+    /// The innermost frame of the stack that allocated the block around this address; `None` if it is unknown.
     pub(super) fn stack(&mut self, address: usize) -> Option<GraphFrameId> {
         let sites = self.sites?;
         let site = sites.site(address)?;
         if let Some(known) = self.stacks.get(&site) {
             return *known;
         }
-        let few = "a program has less than 2^32 frames";
+        let few = "a program has fewer than 2^32 frames";
         let youngest =
             Some(self.builder.stack(&sites.frames(site)).expect(few).unwrap_or(GraphFrameId::EMPTY_STACK));
         self.stacks.insert(site, youngest);
@@ -98,7 +98,7 @@ impl<'a> NodeDescriptions<'a> {
         (&self.builder.texts, &self.builder.frames)
     }
 
-    /// Takes out the builder. It has all texts and frames, and no nodes.
+    /// Takes the builder, with all texts and frames and without nodes.
     pub(super) fn take_builder(&mut self) -> GraphBuilder {
         core::mem::take(&mut self.builder)
     }

@@ -1,4 +1,4 @@
-//! Allocation stacks from DMD, when it records this process.
+//! Allocation stacks from DMD, if DMD records this process.
 
 use memory_reporter::engine_abi;
 
@@ -16,7 +16,7 @@ impl AllocationSites for DmdSites {
     }
 }
 
-/// Knows no block.
+/// A profiler without any sites.
 pub(super) struct NoSites;
 
 impl AllocationSites for NoSites {

@@ -1,4 +1,4 @@
-//! The names of edges: fields from the start of a block or value down to a part of it.
+//! The names of edges: the fields from the start of a block or value to one of its parts.
 
 use hashbrown::HashMap;
 use memory_reporter::measure::Edge;
@@ -6,7 +6,7 @@ use memory_reporter::measure::Edge;
 use super::descriptions::NodeDescriptions;
 use crate::graph::GraphTextId;
 
-/// The fields from the start of a block or value to a part of it, by number.
+/// The number of a path of fields, from the start of a block or value to one of its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FieldPath(u32);
 
@@ -15,11 +15,11 @@ impl FieldPath {
     pub(super) const EMPTY: Self = Self(0);
 }
 
-/// All paths of a walk, each with its name.
+/// All paths of a walk and their names.
 pub(super) struct FieldPaths {
-    /// By a path and the edge that continues it.
+    /// The continued path, by a path and the edge that continues it.
     longer: HashMap<(FieldPath, Edge), FieldPath>,
-    /// By path; the empty one has no name.
+    /// The name of each path; the empty path has no name.
     names: Vec<Option<GraphTextId>>,
 }
 
@@ -47,7 +47,7 @@ impl FieldPaths {
             Edge::VariantField(variant, field) => format!("{variant}.{field}"),
             Edge::Key => "key".to_owned(),
             Edge::Value => "value".to_owned(),
-            // An element of a sequence, or an edge that a later version of the walk adds.
+            // An element of a sequence, or an edge of a later version of the walk.
             _ => "element".to_owned(),
         };
         let name = match self.name(from) {
@@ -56,7 +56,7 @@ impl FieldPaths {
         };
         let name = descriptions.text(&name);
         self.names.push(Some(name));
-        let number = u32::try_from(self.names.len() - 1).expect("a program has less than 2^32 fields");
+        let number = u32::try_from(self.names.len() - 1).expect("a program has fewer than 2^32 fields");
         self.longer.insert((from, edge), FieldPath(number));
         FieldPath(number)
     }

@@ -1,11 +1,11 @@
-//! One node that a walk has met, and its id.
+//! A node that a walk has met, and its id.
 
 use crate::graph::GraphFrameId;
 
-/// The root's id. The roots of the program have the next ones, in order: no block is at such a low address.
+/// The id of the graph's root. The roots of the program have the next ids, in order. Blocks have higher addresses.
 pub(super) const ROOT_ID: u64 = 1;
 
-/// The id of the program's root at this place, from 0.
+/// The id of the program's root number `place`, from 0.
 pub(super) fn root_id(place: u64) -> u64 {
     ROOT_ID + 1 + place
 }
@@ -20,10 +20,10 @@ pub(super) struct FoundNode {
 }
 
 impl FoundNode {
-    /// The node that leads to the program's roots.
+    /// The graph's root, which leads to the program's roots.
     pub(super) const ROOT: Self = Self { id: ROOT_ID, size: 0, kind: KindId(0), stack: None };
 }
 
-/// The types that several nodes share, by number; 0 are those of the root.
+/// The number of a kind: types that several nodes share. 0 is the root's kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KindId(pub(super) u32);

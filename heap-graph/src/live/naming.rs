@@ -1,20 +1,20 @@
-//! The names of blocks: type, class and coarse type, from the names of Rust types.
+//! Names blocks: derives type, class and coarse type from the names of Rust types.
 
 use std::borrow::Cow;
 
 use crate::graph::CoarseType;
 
-/// The types that describe a block, as [`core::any::type_name`] gives them.
+/// The types that describe a block, as returned by [`core::any::type_name`].
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct BlockTypes<'a> {
     /// The type of the value that owns the block: `alloc::vec::Vec<u8>`, `alloc::boxed::Box<app::Entry>`.
     pub owner: &'a str,
-    /// The type of what lies in the block: `u8`, `app::Entry`. If several types do, the first.
+    /// The type of the block's contents: `u8`, `app::Entry`. For contents of several types, the first type.
     pub content: &'a str,
 }
 
-/// Types that contain only the value in them, and pointers, whose block is the value.
+/// Types that contain only the value inside, and pointers whose block is the value.
 const TRANSPARENT: [&str; 24] = [
     "core::option::Option<",
     "core::pin::Pin<",
@@ -43,7 +43,8 @@ const TRANSPARENT: [&str; 24] = [
 ];
 
 impl<'a> BlockTypes<'a> {
-    /// The type of the block's node: the target of a pointer, or the container itself.
+    /// The type of the block's node. For a pointer, it is the target's type; for a container, the container's own
+    /// type.
     pub fn type_name(&self) -> &'a str {
         let mut name = self.owner;
         while let Some(inner) = TRANSPARENT.iter().find_map(|outer| name.strip_prefix(outer)) {
@@ -52,20 +53,21 @@ impl<'a> BlockTypes<'a> {
         name
     }
 
-    /// The type without path and parameters: `Vec`, `Entry`. A slice, an array or a tuple keeps its brackets, and the types
-    /// in them lose their paths: `[Entry]`, `(u64, Vec<Entry>)`. A closure has its function: `parse::{{closure}}`.
+    /// The type without path and parameters: `Vec`, `Entry`. A slice, an array or a tuple keeps its brackets, and the
+    /// types inside lose their paths: `[Entry]`, `(u64, Vec<Entry>)`. A closure includes its function:
+    /// `parse::{{closure}}`.
     pub fn class_name(&self) -> Cow<'a, str> {
         let name = self.type_name();
         if name.starts_with(['[', '(']) {
             return Cow::Owned(without_paths(name));
         }
         let end = match name.find(['<', '(', '[', '{', ' ']) {
-            // The name is that of a trait's item.
+            // The name of an item of a trait.
             Some(0) | None => name.len(),
             Some(end) => end,
         };
         if let Some(function) = name[..end].strip_suffix("::") {
-            // A closure has the name of its function.
+            // The function's name precedes the closure.
             let start = function.rfind("::").map_or(0, |path| path + 2);
             return Cow::Borrowed(&name[start..]);
         }
@@ -77,14 +79,14 @@ impl<'a> BlockTypes<'a> {
     }
 }
 
-/// A name with the last part only of each path in it.
+/// Shortens each path in a name to its last part.
 fn without_paths(name: &str) -> String {
     let mut short = String::with_capacity(name.len());
-    // Where the name that is being read starts.
+    // The start of the current name.
     let mut start = 0;
     let mut rest = name;
     while let Some(c) = rest.chars().next() {
-        // The item of a trait keeps its type: `<A as B>::C`.
+        // An item of a trait keeps its type: `<A as B>::C`.
         if let Some(after) = rest.strip_prefix("::").filter(|_| !short.ends_with('>')) {
             short.truncate(start);
             rest = after;
@@ -99,7 +101,7 @@ fn without_paths(name: &str) -> String {
     short
 }
 
-/// Types of text: whole names, and paths of modules that end in `::`.
+/// Types of text: complete names, and module paths that end in `::`.
 const TEXT: [&str; 12] = [
     "alloc::string::String",
     "str",
@@ -115,14 +117,14 @@ const TEXT: [&str; 12] = [
     "bstr::",
 ];
 
-/// Types of plain numbers, and `bool`.
+/// The types of plain numbers, and `bool`.
 const PLAIN: [&str; 15] = [
     "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32", "f64",
     "bool",
 ];
 
-/// The coarse type of a block: text is a string, a closure is a script, a buffer of plain numbers is "other", and
-/// everything else is an object.
+/// The default coarse type of a block. Text is a string, a closure is a script, and a buffer of plain numbers is
+/// "other". Every other block is an object.
 pub fn coarse_type(types: &BlockTypes<'_>) -> CoarseType {
     let name = types.type_name();
     if TEXT.iter().any(|text| name == *text || (text.ends_with("::") && name.starts_with(text))) {
@@ -136,7 +138,7 @@ pub fn coarse_type(types: &BlockTypes<'_>) -> CoarseType {
     }
 }
 
-/// Whether the type is `element`, or a container of elements of this type only.
+/// Whether the type is `element`, or a container with elements of only this type.
 fn is_buffer(name: &str, element: &str) -> bool {
     let inner = name.strip_suffix('>').map_or(name, |name| name.rsplit('<').next().unwrap_or(name));
     let inner =

@@ -1,4 +1,4 @@
-//! The nodes that a walk has met, by their addresses.
+//! The nodes that a walk has met, by address.
 
 use hashbrown::HashMap;
 
@@ -6,34 +6,35 @@ use super::field_path::FieldPath;
 use super::found_node::ROOT_ID;
 use crate::graph::NodeId;
 
-/// The first id of blocks at unknown addresses. The addresses of programs are smaller, unless the program tags them or
-/// an impl makes them up. Firefox reads an id as a double, which holds all integers up to 2^53.
+/// The first id for blocks at unknown addresses. Real addresses are smaller, unless the program tags them or an impl
+/// invents them. Firefox reads an id as a double; a double represents all integers up to 2^53.
 const FIRST_HIDDEN_ID: u64 = 1 << 52;
 
 /// The identity of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum BlockKey {
-    /// An address in the block, the same whenever the walk comes to it.
+    /// An address in the block. It is the same for every path of the walk.
     At(usize),
-    /// For a block whose address the walk does not see, such as that of an empty hash table: the start of the block or
-    /// value that holds its pointer, the fields to the pointer, and how many such blocks come before it there.
+    /// For a block whose address is not accessible to the walk, such as the block of an empty hash table. The fields
+    /// are the start of the block or value that contains the pointer, the fields to the pointer, and the number of
+    /// earlier such blocks there.
     Hidden(usize, FieldPath, u32),
 }
 
-/// All nodes of a walk, numbered in the order in which the walk meets them; 0 is the root.
+/// All nodes of a walk, numbered in the order in which the walk meets them. 0 is the root.
 pub(super) struct WalkNodes {
-    /// By node.
+    /// The id of each node.
     ids: Vec<u64>,
     by_address: HashMap<usize, u32>,
     hidden: HashMap<(usize, FieldPath, u32), u32>,
-    /// How many ids from [`FIRST_HIDDEN_ID`] on are taken.
+    /// The number of used ids from [`FIRST_HIDDEN_ID`].
     hidden_ids: u64,
-    /// By the address that a shared block has for all that share it.
+    /// The nodes of shared blocks, by the address that is the same for all pointers to the block.
     shared: HashMap<usize, u32>,
     ranges: Vec<AddressRange>,
 }
 
-/// Addresses that belong to a node, to find what references point into.
+/// A range of addresses that belongs to a node, for finding the targets of references.
 #[derive(Clone, Copy, Debug)]
 struct AddressRange {
     start: usize,
@@ -42,7 +43,7 @@ struct AddressRange {
 }
 
 impl WalkNodes {
-    /// The root only.
+    /// The nodes of a new walk: only the root.
     pub(super) fn new() -> Self {
         Self {
             ids: vec![ROOT_ID],
@@ -56,7 +57,7 @@ impl WalkNodes {
 
     /// Numbers a new node.
     pub(super) fn add(&mut self, id: u64) -> u32 {
-        let node = u32::try_from(self.ids.len()).expect("a program has less than 2^32 blocks");
+        let node = u32::try_from(self.ids.len()).expect("a program has fewer than 2^32 blocks");
         self.ids.push(id);
         node
     }
@@ -79,7 +80,7 @@ impl WalkNodes {
         };
     }
 
-    /// The id of a new block: its address, if no other block can have that as its id.
+    /// The id of a new block. It is the block's address if no other block can have this id.
     pub(super) fn new_id(&mut self, key: BlockKey) -> u64 {
         if let BlockKey::At(address) = key
             && (address as u64) < FIRST_HIDDEN_ID
@@ -98,26 +99,26 @@ impl WalkNodes {
         self.shared.insert(address, node);
     }
 
-    /// Says that the node has these addresses.
+    /// Records that the node has these addresses.
     pub(super) fn occupies(&mut self, node: u32, start: usize, bytes: usize) {
         self.ranges.push(AddressRange { start, end: start.saturating_add(bytes), node });
     }
 
-    /// Ends the walk.
+    /// Ends the walk, and prepares the look-up of references.
     pub(super) fn finish(mut self) -> ReferenceTargets {
         self.ranges.sort_unstable_by_key(|range| (range.start, range.end));
         ReferenceTargets { nodes: self }
     }
 }
 
-/// All nodes of a walk that has ended: only now is it known what references point to.
+/// All nodes of a finished walk. Only now are the targets of references known.
 pub(super) struct ReferenceTargets {
-    /// With the ranges in order.
+    /// The nodes, with sorted address ranges.
     nodes: WalkNodes,
 }
 
 impl ReferenceTargets {
-    /// The node that an address belongs to.
+    /// The node that contains an address; `None` if there is none.
     pub(super) fn node_at(&self, address: usize) -> Option<u32> {
         let WalkNodes { ranges, .. } = &self.nodes;
         self.nodes.shared(address).or_else(|| {

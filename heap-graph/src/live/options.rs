@@ -9,7 +9,7 @@ use super::naming::{BlockTypes, coarse_type};
 use super::sites::AllocationSites;
 use crate::graph::CoarseType;
 
-/// How to make a live graph.
+/// The options for building a live graph.
 #[derive(Clone, Copy)]
 pub struct LiveGraphOptions<'a> {
     pub(crate) coarse_type: fn(&BlockTypes<'_>) -> CoarseType,
@@ -34,20 +34,20 @@ impl<'a> LiveGraphOptions<'a> {
         Self::default()
     }
 
-    /// Gives the coarse type of a block; [`coarse_type`] by default. A program's own function can call the default
-    /// one for the blocks that it does not recognize.
+    /// Sets the function that returns the coarse type of a block. Default: [`coarse_type`]. A program's own function
+    /// can call the default function for blocks that it does not recognize.
     pub fn coarse_type(mut self, coarse_type: fn(&BlockTypes<'_>) -> CoarseType) -> Self {
         self.coarse_type = coarse_type;
         self
     }
 
-    /// Where blocks were allocated. By default, the graph asks DMD if DMD records this process.
+    /// Sets the source of allocation sites. By default, DMD is the source if it records this process.
     pub fn allocation_sites(mut self, sites: &'a dyn AllocationSites) -> Self {
         self.allocation_sites = Some(sites);
         self
     }
 
-    /// Leaves allocation sites out, even if DMD knows them.
+    /// Leaves out allocation sites, even if DMD records them.
     pub fn without_allocation_sites(self) -> Self {
         self.allocation_sites(&NoSites)
     }

@@ -1,4 +1,4 @@
-//! The reading that makes nodes of blocks and edges of the fields between them.
+//! The reading that turns blocks into nodes, and the fields between blocks into edges.
 
 use memory_reporter::__private::SealedReading;
 use memory_reporter::{
@@ -16,47 +16,46 @@ use super::sink::GraphSink;
 
 type TypeNameFn = fn() -> &'static str;
 
-/// No block is below this address: systems keep the first 64 KiB free. A walk gives such an address for a block of
-/// which it sees nothing: null, or the address of a value without bytes.
+/// Blocks have at least this address: systems keep the first 64 KiB free. A walk passes a lower address if it has no
+/// access to the block: null, or the address of a value of size 0.
 const LOWEST_ADDRESS: usize = 1 << 16;
 
-/// Where the walk is.
+/// The current position of the walk.
 #[derive(Clone, Copy, Debug)]
 struct WalkPlace {
-    /// The block or value that edges start from.
+    /// The block or value from which edges start.
     owner: u32,
-    /// Whether the walk meets the owner for the first time; otherwise it knows its edges.
+    /// Whether the walk meets the owner for the first time. Otherwise the owner's edges are already recorded.
     is_new: bool,
     path: FieldPath,
     type_name: TypeNameFn,
     /// The owner's address.
     start: usize,
-    /// Blocks at unknown addresses that hang from the owner, so far.
+    /// The number of blocks at unknown addresses that the owner has had so far.
     hidden: u32,
 }
 
-/// A reading with names, whose nodes and edges go to a sink.
+/// A reading with names. It passes nodes and edges to a sink.
 pub(super) struct LiveReading<'a, S> {
     measured: Option<MeasuredReading>,
     state: WalkState,
     sink: S,
     descriptions: NodeDescriptions<'a>,
     nodes: WalkNodes,
-    /// How many roots there are.
+    /// The number of roots so far.
     roots: u64,
     paths: FieldPaths,
     here: WalkPlace,
-    /// The places around this one, to go back to from parts and blocks.
+    /// The positions around the current one, for returning from parts and blocks.
     before: Vec<WalkPlace>,
-    /// The block that the walk met last and whether it was new, if the walk has neither entered nor left anything
-    /// since.
+    /// The block that the walk met last, and whether it was new. `None` after the walk has entered or left a part.
     last: Option<(u32, bool)>,
-    /// The address of a shared block that comes next.
+    /// The address of the shared block that the walk should visit next.
     awaited: Option<usize>,
 }
 
 impl<'a, S: GraphSink> LiveReading<'a, S> {
-    /// A walk that begins.
+    /// A reading for a new walk.
     pub(super) fn new(
         options: LiveGraphOptions<'a>,
         sink: impl FnOnce(&mut NodeDescriptions<'a>) -> S,
@@ -90,12 +89,12 @@ impl<'a, S: GraphSink> LiveReading<'a, S> {
         &self.sink
     }
 
-    /// How many roots there are.
+    /// The number of roots so far.
     pub(super) fn roots(&self) -> u64 {
         self.roots
     }
 
-    /// Begins a root of the program.
+    /// Starts a root of the program.
     pub(super) fn open_root<T: ?Sized>(&mut self, name: &str, type_name: TypeNameFn, value: &T) {
         self.settle();
         let name = self.descriptions.text(name);
@@ -111,7 +110,7 @@ impl<'a, S: GraphSink> LiveReading<'a, S> {
             WalkPlace { owner: node, is_new: true, path: FieldPath::EMPTY, type_name, start, hidden: 0 };
     }
 
-    /// Ends the root that was begun last, and all that a panic has left open in it.
+    /// Ends the last root, and everything in it that a panic has left open.
     pub(super) fn close_root(&mut self) {
         self.awaited = None;
         self.settle();
@@ -126,7 +125,7 @@ impl<'a, S: GraphSink> LiveReading<'a, S> {
         (self.sink, self.descriptions, self.nodes.finish())
     }
 
-    /// The walk does not open what it met last.
+    /// Records that the walk does not enter the block that it met last.
     fn settle(&mut self) {
         self.last = None;
         self.sink.settle(&self.descriptions);
@@ -162,7 +161,8 @@ impl<'a, S: GraphSink> LiveReading<'a, S> {
         BlockKey::Hidden(start, path, hidden)
     }
 
-    /// Takes a block of `size` bytes that the walk meets. `extent` bytes from its pointer on surely lie in it.
+    /// Handles a block of `size` bytes that the walk meets. At least `extent` bytes from its pointer are inside the
+    /// block.
     fn meet(&mut self, block: WalkedBlock, size: usize, extent: usize) {
         self.settle();
         let key = self.key(block.pointer.addr());
@@ -199,9 +199,9 @@ impl<S: GraphSink> SealedReading for LiveReading<'_, S> {}
 impl<S: GraphSink> WalkObserver for LiveReading<'_, S> {
     unsafe fn block(&mut self, block: WalkedBlock) -> usize {
         let size = match &mut self.measured {
-            // SAFETY: `MeasuredReading::block` needs the start of a live block of the global allocator, allocated with
-            // `block.layout`. The contract of this method is the same, and `MallocSizeOfOps::block`, which calls it,
-            // demands it of the impl that names the block.
+            // SAFETY: `MeasuredReading::block` requires the start of a live block of the global allocator, allocated
+            // with `block.layout`. This method has the same contract. Its caller `MallocSizeOfOps::block` requires it
+            // from the impl that names the block.
             Some(measured) => unsafe { measured.block(block) },
             None => block.layout.size(),
         };
@@ -264,9 +264,9 @@ impl<S: GraphSink> WalkObserver for LiveReading<'_, S> {
 }
 
 impl<S: GraphSink> Reading for LiveReading<'_, S> {
-    /// References own nothing, but they are edges of the graph.
+    /// References own no heap, but they are edges of the graph.
     const NAMES: bool = true;
-    /// The elements of a sequence share one name, so that the walk need not visit plain ones.
+    /// All elements of a sequence have the same name, so the walk need not visit plain elements.
     const MERGES: bool = true;
 
     fn erase(&mut self) -> &mut dyn WalkObserver {

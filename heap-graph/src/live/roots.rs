@@ -1,4 +1,4 @@
-//! The values that a walk starts from.
+//! The values at which a walk starts.
 
 use core::fmt;
 use core::panic::AssertUnwindSafe;
@@ -11,16 +11,16 @@ use super::reading::LiveReading;
 use super::sink::GraphSink;
 use super::stream::SnapshotStream;
 
-/// The values that a live graph starts from.
+/// The values at which a live graph starts.
 pub struct Roots<'a>(pub(super) RootsPurpose<'a>);
 
-/// Whether the values are collected, saved, or only named.
+/// What happens to the values: they are collected, saved, or only named.
 pub(super) enum RootsPurpose<'a> {
-    /// The walk goes into memory.
+    /// Collects the walk in memory.
     Collect(Box<MallocSizeOfOps<LiveReading<'a, CollectedGraph>>>),
-    /// The walk of the next values, as many as this, goes to a file.
+    /// Saves the walk of the next values to a file. The number is the number of these values.
     Save(Box<MallocSizeOfOps<LiveReading<'a, SnapshotStream<'a>>>>, usize),
-    /// Only their names are noted.
+    /// Only records the names of the values.
     Name(Vec<String>),
 }
 
@@ -31,13 +31,13 @@ impl fmt::Debug for Roots<'_> {
 }
 
 impl Roots<'_> {
-    /// Adds a value with an edge `name` from the root. The size of its node is 0, since the value's own bytes are
-    /// not in a block of their own.
+    /// Adds a value with an edge `name` from the root. The size of its node is 0, since the bytes of the value itself
+    /// are not a heap block.
     ///
     /// # Panics
     ///
-    /// If the value's code panics during the walk. A caller that catches the panic may add other values: the nodes met
-    /// so far stay, and [`HeapGraph::skipped`](super::HeapGraph::skipped) lists the value.
+    /// If the value's code panics during the walk. A caller that catches the panic may add other values. The nodes
+    /// met so far stay in the graph, and [`HeapGraph::skipped`](super::HeapGraph::skipped) lists the value.
     pub fn add<T: MallocSizeOf + ?Sized>(&mut self, name: &str, value: &T) {
         match &mut self.0 {
             RootsPurpose::Name(names) => names.push(name.to_owned()),

@@ -1,4 +1,4 @@
-//! Saving the heap of the running program, without a graph in memory.
+//! Saves the heap of the running program, without a graph in memory.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -14,15 +14,15 @@ use super::stream::SnapshotStream;
 use super::{HeapGraph, now};
 use crate::snapshot::SnapshotWriteOptions;
 
-/// The contents of a saved snapshot.
+/// A summary of a saved snapshot.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SavedSnapshot {
-    /// Nodes in the file, the root included.
+    /// The number of nodes in the file, including the root.
     pub nodes: u64,
-    /// Edges in the file.
+    /// The number of edges in the file.
     pub edges: u64,
-    /// The values that the walk could not read.
+    /// The values that the walk could not measure.
     pub skipped: Vec<SkippedPart>,
 }
 
@@ -30,12 +30,12 @@ impl HeapGraph {
     /// Walks the values that `add_roots` adds, and writes them to a file during the walk, with default options. See
     /// [`stream`](Self::stream).
     ///
-    /// On Unix only this user may read the file. Until it is whole it has a random name that starts with
-    /// `incomplete-`, in the same folder. A file that already has the name is replaced.
+    /// On Unix only this user can read the file. Until it is complete, it has a random name that starts with
+    /// `incomplete-`, in the same folder. An existing file of the final name is replaced.
     ///
     /// # Errors
     ///
-    /// The file cannot be created, written or renamed.
+    /// If the file cannot be created, written or renamed.
     pub fn save(path: impl AsRef<Path>, add_roots: impl Fn(&mut Roots<'_>)) -> io::Result<SavedSnapshot> {
         Self::save_with(path, LiveGraphOptions::new(), &SnapshotWriteOptions::new(), add_roots)
     }
@@ -61,12 +61,12 @@ impl HeapGraph {
 
     /// Walks the values that `add_roots` adds, and writes a snapshot during the walk.
     ///
-    /// The walk writes a block when it leaves it, and keeps only its address: about 100 bytes for each block. It also
-    /// keeps the blocks on the way from a root to its place, and those with references to something that it has not
-    /// met before, which it writes last.
+    /// The walk writes a block when it leaves the block, and then keeps only its address: about 100 bytes for each
+    /// block. It also keeps the blocks on the path from a root to the current position. Blocks with references to
+    /// addresses that it has not met yet are also kept, and written last.
     ///
-    /// The function calls `add_roots` twice. The first time it takes only the names of the roots, since the file begins
-    /// with them.
+    /// The function calls `add_roots` twice. The first call only records the names of the roots, since they are at
+    /// the start of the file.
     ///
     /// ```
     /// use heap_graph::HeapGraph;
@@ -85,7 +85,7 @@ impl HeapGraph {
     ///
     /// # Errors
     ///
-    /// `file` cannot be written. The walk of the value at hand goes on to its end; later values are left out.
+    /// If `file` cannot be written. The walk of the current value continues to its end; later values are left out.
     pub fn stream(
         file: &mut dyn Write,
         options: LiveGraphOptions<'_>,
@@ -94,19 +94,17 @@ impl HeapGraph {
     ) -> io::Result<SavedSnapshot> {
         let mut roots = Roots(RootsPurpose::Name(Vec::new()));
         add_roots(&mut roots);
-        let RootsPurpose::Name(names) = roots.0 else { unreachable!("the purpose of roots does not change") };
+        let RootsPurpose::Name(names) = roots.0 else { unreachable!("the purpose of roots is fixed") };
         let live = LiveReading::new(options, |descriptions| {
             SnapshotStream::new(file, now(), write, &names, descriptions)
         });
         let ops = Box::new(MallocSizeOfOps::new(live));
         let mut roots = Roots(RootsPurpose::Save(ops, names.len()));
         add_roots(&mut roots);
-        let RootsPurpose::Save(mut ops, _) = roots.0 else {
-            unreachable!("the purpose of roots does not change")
-        };
+        let RootsPurpose::Save(mut ops, _) = roots.0 else { unreachable!("the purpose of roots is fixed") };
         let skipped = ops.skipped().to_vec();
         let mut live = ops.into_reading();
-        // The file names these roots, but the second call of `add_roots` has not added them.
+        // Roots that the file names, but that the second call of `add_roots` has not added.
         while live.roots() < names.len() as u64 {
             live.open_root("", || "", &());
             live.close_root();

@@ -1,4 +1,4 @@
-//! A live walk that goes to a file meanwhile: a node is written once all its edges are known.
+//! Writes a live walk to a file during the walk. A node is written when all its edges are known.
 
 use std::io::{self, Write};
 
@@ -9,12 +9,12 @@ use super::sink::GraphSink;
 use crate::graph::{GraphTextId, NodeId, NodeKind};
 use crate::snapshot::{Packer, SnapshotWriteOptions};
 
-/// A node that is not yet in the file.
+/// A node that is not yet written.
 struct PendingNode {
     node: u32,
     found: FoundNode,
     edges: Vec<(NodeId, Option<GraphTextId>)>,
-    /// Pointers to addresses that the walk has not met so far.
+    /// Pointers to addresses that the walk has not met yet.
     pointers: Vec<(usize, Option<GraphTextId>)>,
 }
 
@@ -23,18 +23,18 @@ pub(super) struct SnapshotStream<'a> {
     packer: Packer<&'a mut dyn Write>,
     /// The node that the walk met last. It has no edges unless the walk opens it next.
     last: Option<PendingNode>,
-    /// The open nodes, innermost last; `None` for a node that the walk had met before.
+    /// The open nodes, the innermost last; `None` for a node that the walk had already met.
     open: Vec<Option<PendingNode>>,
-    /// Nodes with pointers to what the walk may yet meet.
+    /// Nodes with pointers to addresses that the walk may still meet.
     held: Vec<PendingNode>,
-    /// The first error; the stream writes nothing after it.
+    /// The first error. After it, the stream writes nothing.
     error: Option<io::Error>,
     nodes: u64,
     edges: u64,
 }
 
 impl<'a> SnapshotStream<'a> {
-    /// Begins a file of a walk at this time, in microseconds since 1970 UTC, whose roots have these names.
+    /// Starts the file of a walk at this time, in microseconds since 1970 UTC. The roots have these names.
     pub(super) fn new(
         file: &'a mut dyn Write,
         time: Option<u64>,
@@ -71,8 +71,8 @@ impl<'a> SnapshotStream<'a> {
         }
     }
 
-    /// The innermost open node that is not yet in the file, if it is this one. Otherwise the walk has met the node
-    /// before, and its edges with it.
+    /// The pending data of this node, if the node is the innermost open one and not yet written. Otherwise the walk
+    /// has met the node before, and its edges are already recorded.
     fn waiting(&mut self, node: u32) -> Option<&mut PendingNode> {
         self.open.iter_mut().rev().flatten().next().filter(|waiting| waiting.node == node)
     }
@@ -90,7 +90,7 @@ impl<'a> SnapshotStream<'a> {
         self.edges += edges.len() as u64;
     }
 
-    /// Writes the held nodes and ends the file. Returns the numbers of nodes and edges in it.
+    /// Writes the held nodes and ends the file. Returns the numbers of nodes and edges in the file.
     pub(super) fn finish(
         mut self,
         descriptions: &NodeDescriptions<'_>,

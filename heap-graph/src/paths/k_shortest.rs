@@ -5,12 +5,12 @@ use crate::graph::{Graph, NodeId, NodeIndex};
 
 const UNREACHED: u32 = u32::MAX;
 
-/// The `k` shortest paths that meet no node twice, the shortest first, paths of one length in the order of edges.
-/// Parallel edges of one name count as one.
+/// The `k` shortest paths that visit no node twice. The shortest is first, and paths of the same length are in the
+/// order of edges. Parallel edges with the same name count as one edge.
 ///
-/// Unlike [`shortest_paths`](super::shortest_paths), whose paths differ in their last edge, these may share it.
-/// The function looks at `effort` edges at most and returns the paths that it has found by then: the number of paths to
-/// try can grow exponentially with the graph.
+/// The paths of [`shortest_paths`](super::shortest_paths) differ in their last edge. These paths may share it. The
+/// function examines at most `effort` edges, and returns the paths found so far: the number of candidate paths may
+/// grow exponentially with the graph.
 pub fn k_shortest_paths<'a>(
     graph: &'a Graph,
     start: NodeIndex,
@@ -33,7 +33,7 @@ pub fn k_shortest_paths<'a>(
         could_be_longer: true,
     };
     let mut length = shortest;
-    // A path without circles has fewer edges than there are nodes.
+    // A path without cycles has fewer edges than the graph has nodes.
     while found.len() < k
         && search.effort > 0
         && search.could_be_longer
@@ -52,14 +52,14 @@ struct PathSearch<'a> {
     target: u32,
     on_path: Vec<bool>,
     effort: u64,
-    /// Whether the search has left out an edge only because it leads to longer paths.
+    /// Whether the search has left out an edge only because the edge leads to longer paths.
     could_be_longer: bool,
 }
 
 impl<'a> PathSearch<'a> {
-    /// Finds all paths of exactly this length, until there are `k` paths in all.
+    /// Finds all paths of exactly this length, until there are `k` paths in total.
     fn find_of_length(&mut self, start: u32, length: u32, k: usize, found: &mut Vec<GraphPath<'a>>) {
-        // The nodes on the path, each with the edges yet to be taken.
+        // The nodes on the path, each with the edges that are not taken yet.
         let mut stack = vec![(start, self.graph.edge_range(start))];
         self.on_path[start as usize] = true;
         while let Some((node, edges)) = stack.last_mut() {
@@ -77,7 +77,7 @@ impl<'a> PathSearch<'a> {
             if distance == UNREACHED || self.on_path[to as usize] || self.is_repeated(node, edge) {
                 continue;
             }
-            // A path through the target ends there.
+            // A path ends when it reaches the target.
             if distance > left || (to == self.target && left > 0) {
                 self.could_be_longer |= distance > left;
                 continue;
@@ -94,10 +94,11 @@ impl<'a> PathSearch<'a> {
         }
     }
 
-    /// Whether an earlier edge of the node leads to the same node and has the same name.
+    /// Whether an earlier edge of the node has the same target and the same name.
     fn is_repeated(&self, node: u32, edge: usize) -> bool {
         let range = self.graph.edge_range(node);
-        // Parallel edges stand close together, so that a look at 64 edges finds them even for a big node.
+        // Parallel edges are usually close together, so a comparison with 64 edges finds them, even for a node with
+        // many edges.
         let near = range.start.max(edge.saturating_sub(64))..edge;
         let (to, name) = (self.graph.referent(edge), self.graph.edge_name(edge));
         near.into_iter().any(|other| self.graph.referent(other) == to && self.graph.edge_name(other) == name)
@@ -106,14 +107,14 @@ impl<'a> PathSearch<'a> {
     fn path(&self, stack: &[(u32, core::ops::Range<usize>)]) -> GraphPath<'a> {
         let part = |(node, edges): &(u32, core::ops::Range<usize>)| PathPart {
             predecessor: NodeId(self.graph.ids()[*node as usize]),
-            // The path takes the edge before the next one.
+            // The path uses the edge before the next one to take.
             edge: self.graph.edge_name(edges.start - 1).map(|name| self.graph.text(name)),
         };
         stack.iter().map(part).collect()
     }
 }
 
-/// By node, the length of the shortest path to the target.
+/// For each node, the length of the shortest path to the target.
 fn distances_to(graph: &Graph, target: u32) -> Vec<u32> {
     let nodes = graph.node_count();
     let mut first = vec![0_u32; nodes + 2];

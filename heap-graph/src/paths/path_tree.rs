@@ -1,4 +1,4 @@
-//! The breadth-first walk that all paths from one node follow, kept.
+//! A stored breadth-first walk, from which all paths from one node can be read.
 
 use super::{BackEdge, GraphPath, PathPart};
 use crate::graph::{Graph, NodeId, NodeIndex};
@@ -7,8 +7,8 @@ use crate::walk::BreadthFirst;
 
 const NEVER: u32 = u32::MAX;
 
-/// The breadth-first walk from the root of a graph, for the paths to one node after another. It takes 8 bytes for each
-/// node; each answer then takes one look through the edges, without another walk.
+/// A breadth-first walk from the root of a graph, stored for paths to many nodes. It takes 8 bytes for each node.
+/// Each call of [`paths`](Self::paths) then examines the edges once, without another walk.
 ///
 /// ```
 /// use heap_graph::paths::PathTree;
@@ -28,16 +28,16 @@ const NEVER: u32 = u32::MAX;
 /// ```
 #[derive(Debug)]
 pub struct PathTree {
-    /// By node: when the walk first takes its edges.
+    /// For each node: the turn at which the walk first takes the node's edges.
     turns: Box<[u32]>,
-    /// By node: the edge by which the walk first arrives.
+    /// For each node: the edge by which the walk first arrives.
     edges: Box<[u32]>,
-    /// The walk takes the root's edges a second time if an edge leads back to the root.
+    /// The turn at which the walk takes the root's edges again. It does so if an edge leads back to the root.
     again: u32,
 }
 
 impl PathTree {
-    /// Walks from the root, with an [`AnalysisProgress`] that shows how far it is and can cancel it.
+    /// Walks from the root, with an [`AnalysisProgress`], which shows the progress and can cancel the walk.
     ///
     /// # Errors
     ///
@@ -67,14 +67,14 @@ impl PathTree {
         Ok(Self { turns: turns.into(), edges: edges.into(), again })
     }
 
-    /// Up to `max` paths from the root to a node, as [`shortest_paths`](super::shortest_paths) finds them.
+    /// Up to `max` paths from the root to a node, the same as from [`shortest_paths`](super::shortest_paths).
     ///
     /// # Panics
     ///
-    /// If the graph is not the one of the walk and has more nodes.
+    /// If the walk was in another graph, with fewer nodes.
     pub fn paths<'a>(&self, graph: &'a Graph, target: NodeIndex, max: usize) -> Vec<GraphPath<'a>> {
         let root = NodeIndex::ROOT.0;
-        // Those edges that the walk takes, in its order.
+        // The edges to the target that the walk takes, in the walk's order.
         let mut arriving: Vec<(u32, usize, u32)> = Vec::new();
         for (edge, to) in graph.all_referents().iter().enumerate() {
             if *to != target.0 {
@@ -109,7 +109,7 @@ impl PathTree {
         paths.collect()
     }
 
-    /// Bytes of memory that the walk takes.
+    /// The memory of the walk in bytes.
     pub fn memory(&self) -> usize {
         size_of_val(&*self.turns) + size_of_val(&*self.edges)
     }

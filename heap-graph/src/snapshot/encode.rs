@@ -1,27 +1,27 @@
-//! From nodes to messages. A text or a frame stands in full where a node uses it first; later uses give its number.
+//! Turns nodes into messages. The first use of a text or frame is written in full; later uses refer to its number.
 
 use super::message::MAX_NESTED_FRAMES;
 use crate::graph::{CoarseType, FrameTable, GraphFrameId, GraphTextId, NodeId, NodeKind, TextTable};
 
 const UNWRITTEN: u32 = u32::MAX;
 
-/// Knows what it has written so far, by the ids of texts and frames. An encoder belongs to one table of texts and one
-/// of frames, which may grow.
+/// Records the texts and frames that it has written, by their ids. An encoder belongs to one table of texts and one
+/// table of frames. These tables may grow.
 #[derive(Debug, Default)]
 pub(super) struct Encoder {
     two_byte: TextNumbers,
     classes: TextNumbers,
     files: TextNumbers,
-    /// The number of texts in the one-byte table, which holds classes and files together.
+    /// The number of texts in the one-byte table. It contains classes and files.
     one_byte_count: u32,
     is_written: Vec<bool>,
-    /// Nested frames, the innermost last. The encoder keeps the vector for its room.
+    /// A buffer for nested frames, the innermost last. It is stored only for its reserved memory.
     nested: Vec<Vec<u8>>,
     message: Vec<u8>,
     part: Vec<u8>,
 }
 
-/// The numbers that texts have in one table of the format.
+/// The numbers of texts in one table of the format.
 #[derive(Debug, Default)]
 struct TextNumbers {
     by_text: Vec<u32>,
@@ -42,10 +42,10 @@ impl TextNumbers {
 }
 
 impl Encoder {
-    /// The first message, with its length before it.
+    /// The first message, preceded by its length.
     pub(super) fn metadata(&mut self, creation_time: Option<u64>) -> Vec<u8> {
         let mut message = Vec::new();
-        // A message without fields would have the length 0, which ends the stream.
+        // A message without fields would have the length 0. A length of 0 ends the stream.
         number_field(&mut message, 1, creation_time.unwrap_or(u64::MAX));
         let mut out = Vec::new();
         number(&mut out, message.len() as u64);
@@ -53,7 +53,7 @@ impl Encoder {
         out
     }
 
-    /// Appends a node's message to `out`, with its length before it.
+    /// Appends a node's message, preceded by its length, to `out`.
     pub(super) fn node(
         &mut self,
         texts: &TextTable,
@@ -115,7 +115,7 @@ impl Encoder {
         self.message = message;
     }
 
-    /// Appends a new text in the first field, or the number of a known one in the second.
+    /// Appends a new text in the first field, or the number of a known text in the second field.
     #[inline]
     fn two_byte(&mut self, texts: &TextTable, text: GraphTextId, fields: (u32, u32), out: &mut Vec<u8>) {
         match self.two_byte.get(text) {
@@ -129,8 +129,8 @@ impl Encoder {
         }
     }
 
-    /// Appends a stack: a frame that is in the file already by its id, others in full with their callers inside
-    /// them, as deep as a reader accepts.
+    /// Appends a stack. A frame that is already in the file is written as its id. Other frames are written in full,
+    /// with their callers nested inside, up to the depth that a reader accepts.
     fn stack(&mut self, texts: &TextTable, frames: &FrameTable, youngest: GraphFrameId, out: &mut Vec<u8>) {
         if self.is_written.len() < frames.len() {
             self.is_written.resize(frames.len(), false);
@@ -139,7 +139,7 @@ impl Encoder {
         let mut depth = 0;
         let mut next = Some(youngest);
         let mut known = None;
-        // The format numbers texts from the youngest frame to the oldest.
+        // The format numbers texts from the innermost frame to the outermost.
         while let Some(frame) = next {
             if self.is_written[frame.index()] {
                 known = Some(frame);
@@ -167,10 +167,10 @@ impl Encoder {
             depth += 1;
             next = parts.parent;
         }
-        // Nests from the oldest frame outwards.
+        // Builds nested messages, starting with the outermost frame.
         let mut frame = Vec::new();
         if let Some(known) = known {
-            // The reference is one more nested message, which may be one too many.
+            // The reference to a known frame is one more nested message, and may exceed the depth.
             if depth < MAX_NESTED_FRAMES as usize || depth == 0 {
                 number_field(&mut frame, 2, frame_number(known));
             }
@@ -187,7 +187,7 @@ impl Encoder {
     }
 }
 
-/// The id that the format has for a frame.
+/// The id of a frame in the format.
 fn frame_number(frame: GraphFrameId) -> u64 {
     frame.index() as u64 + 1
 }

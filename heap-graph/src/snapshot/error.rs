@@ -5,37 +5,37 @@ use std::io;
 
 use crate::progress::CancelledError;
 
-/// Why a snapshot cannot be read.
+/// The reason why a snapshot cannot be read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SnapshotError {
     /// The system cannot open or read the file.
     Io(io::Error),
-    /// The path leads to a directory.
+    /// The path is a directory.
     Directory,
-    /// The path leads to a pipe, a device or another special file.
+    /// The path is a pipe, a device or another special file.
     NotAFile,
     /// The file has no bytes.
     Empty,
-    /// The file starts neither as gzip nor as zlib.
+    /// The data does not start like gzip or zlib data.
     NotCompressed,
-    /// The compressed data is damaged after this number of unpacked bytes.
+    /// The compressed data is damaged. The number is the count of bytes unpacked before the damage.
     Damaged(u64, io::Error),
-    /// A message is wrong.
+    /// A message is invalid.
     Message(MessageError),
     /// The reading was cancelled.
     Cancelled,
 }
 
-/// A problem of one message of a snapshot, and its place.
+/// A problem in one message of a snapshot, and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MessageError {
     /// The position of the message in the file, from 0; 0 is the `Metadata`, 1 the root's `HeapNode`.
     pub message: u64,
-    /// The field of the message, such as `edges.referent`; empty for a problem of the whole message.
+    /// The field of the message, such as `edges.referent`. Empty if the problem is in the whole message.
     pub field: &'static str,
-    /// The place, in bytes from the start of the unpacked stream.
+    /// The position, in bytes from the start of the unpacked stream.
     pub offset: u64,
     /// The problem.
     pub problem: MessageProblem,
@@ -47,41 +47,41 @@ pub struct MessageError {
 pub enum MessageProblem {
     /// The stream ends before the message.
     Missing,
-    /// The stream ends inside the message, and this number of bytes is missing.
+    /// The stream ends inside the message. The number is the count of missing bytes.
     Truncated(u64),
     /// The message has no bytes.
     ZeroLength,
-    /// The message has this number of bytes, more than [`SnapshotReadOptions`](super::SnapshotReadOptions)
-    /// allows.
+    /// The message is too long: it has this number of bytes, more than
+    /// [`SnapshotReadOptions`](super::SnapshotReadOptions) allows.
     TooLong(u64),
-    /// Reading on would exceed this number of unpacked bytes, the limit of
+    /// The snapshot is too long: it would exceed this number of unpacked bytes, the limit of
     /// [`SnapshotReadOptions`](super::SnapshotReadOptions).
     TooManyBytes(u64),
-    /// A number does not end within the message, or has more than ten bytes.
+    /// A number continues beyond the message, or has more than ten bytes.
     BadNumber,
-    /// A part of this number of bytes would end behind the message.
+    /// A part of this number of bytes would end after the message.
     PastTheEnd(u64),
-    /// Protobuf has no field with this number or no such kind of encoding.
+    /// The number is not a valid tag: the field number or the encoding does not exist in Protobuf.
     BadTag(u64),
     /// A required field is missing.
     Required,
-    /// Two nodes or two frames have this id.
+    /// This id belongs to two nodes or two frames.
     Duplicate(u64),
-    /// JavaScript's numbers, which are doubles, cannot hold this id exactly.
+    /// This id has no exact representation as a double, the type of JavaScript's numbers.
     NotADouble(u64),
     /// The format has no coarse type with this number.
     CoarseType(u32),
-    /// No text has this number: the messages so far contain only the second number of texts.
+    /// The number of the text (first field) is too large: the messages so far contain fewer texts (second field).
     NoSuchText(u64, usize),
-    /// No earlier frame has this id.
+    /// This id belongs to no earlier frame.
     NoSuchFrame(u64),
-    /// An edge leads to this id, which no node has.
+    /// An edge leads to this id, but no node has it.
     NoSuchNode(u64),
-    /// A stack nests more frames than this: the limit of Firefox for one message, or 10,000 in all.
+    /// A stack nests more frames than this limit: Firefox's limit for one message, or 10,000 in total.
     TooDeep(u32),
-    /// Messages and groups nest deeper than Firefox reads.
+    /// Messages and groups are nested deeper than this limit of Firefox.
     TooNested(u32),
-    /// There are more of these things than 32 bits can count.
+    /// There are too many items for 32 bits. The text names the items.
     TooMany(&'static str),
 }
 

@@ -1,36 +1,36 @@
-//! The messages of a snapshot as the bytes give them. The reader gives them a meaning.
+//! The messages of a snapshot, as encoded. The reader interprets them.
 //!
-//! As in any protobuf reader, unknown fields and fields of a wrong encoding are skipped, the last of several values
-//! counts, and several messages in one field are merged.
+//! As in any protobuf reader, unknown fields and fields with a wrong encoding are skipped. If a field occurs several
+//! times, its last value counts; messages in the field are merged.
 
 use super::error::MessageProblem;
 use super::wire::{FieldReader, FieldValue, MAX_NESTED, MessageBytes, MessagePart, WireError};
 
-/// The depth of nested frames that Firefox reads: each frame is two messages.
+/// The depth of nested frames that Firefox accepts: each frame is two messages.
 pub(super) const MAX_NESTED_FRAMES: u32 = MAX_NESTED / 2;
 
-/// A text, or the number of an earlier one.
+/// A text, or the number of an earlier text.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum TextOrRef {
     #[default]
     None,
     Text(MessagePart),
-    /// The number and its place.
+    /// The number, and its position in the stream.
     Ref(u64, u32),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RawEdge {
-    /// The place where the message starts.
+    /// The position of the message's start.
     pub(super) start: u32,
     pub(super) referent: Option<u64>,
     pub(super) name: TextOrRef,
 }
 
-/// A frame in the place of a stack or a parent.
+/// A frame that is a stack or a parent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RawFrame {
-    /// The place where the message starts.
+    /// The position of the message's start.
     pub(super) start: u32,
     pub(super) content: FrameContent,
 }
@@ -38,15 +38,15 @@ pub(super) struct RawFrame {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum FrameContent {
     Neither,
-    /// A place in [`RawNode::frames`].
+    /// An index in [`RawNode::frames`].
     Data(usize),
-    /// The id of an earlier frame, and its place.
+    /// The id of an earlier frame, and its position in the stream.
     Ref(u64, u32),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FrameData {
-    /// The place where the message starts.
+    /// The position of the message's start.
     pub(super) start: u32,
     pub(super) id: Option<u64>,
     pub(super) parent: Option<RawFrame>,
@@ -58,7 +58,7 @@ pub(super) struct FrameData {
     pub(super) is_self_hosted: Option<bool>,
 }
 
-/// A node. The reader uses it again for the next node, so that the room for edges stays.
+/// A node. The reader reuses it for the next node, so that the memory for edges stays reserved.
 #[derive(Debug, Default)]
 pub(super) struct RawNode {
     pub(super) id: Option<u64>,
@@ -67,14 +67,14 @@ pub(super) struct RawNode {
     pub(super) edges: Vec<RawEdge>,
     pub(super) stack: Option<RawFrame>,
     pub(super) class_name: TextOrRef,
-    /// The number and its place.
+    /// The number, and its position in the stream.
     pub(super) coarse_type: (u32, u32),
     pub(super) file_name: TextOrRef,
     pub(super) descriptive_name: TextOrRef,
     pub(super) frames: Vec<FrameData>,
 }
 
-/// The time in `Metadata`; the last one, if there are several.
+/// The time in `Metadata`. If there are several, the last one.
 pub(super) fn metadata(message: MessageBytes<'_>) -> Result<Option<u64>, WireError> {
     let mut time = None;
     let mut fields = FieldReader::new(message, message.whole(), 0);
@@ -114,7 +114,7 @@ impl RawNode {
         Ok(())
     }
 
-    /// Reads a frame, and merges it into the one that the same field gave before, if any.
+    /// Reads a frame, and merges it into an earlier frame of the same field, if there is one.
     fn frame(
         &mut self,
         message: MessageBytes<'_>,

@@ -1,6 +1,6 @@
 //! The options of reading and writing.
 
-/// How to read a snapshot.
+/// The limits for reading a snapshot.
 #[derive(Clone, Debug)]
 pub struct SnapshotReadOptions {
     pub(crate) max_message_bytes: u64,
@@ -24,22 +24,23 @@ impl SnapshotReadOptions {
         Self::default()
     }
 
-    /// Bytes of one message at most; 67,108,864 by default, as in Firefox. Only the root of a heap with millions of
-    /// roots comes near. A snapshot with a longer message is rejected.
+    /// Sets the largest size of one message in bytes. Default: 67,108,864, as in Firefox. A snapshot with a longer
+    /// message is rejected. Only the root of a heap with millions of roots is nearly as long.
     pub fn max_message_bytes(mut self, bytes: u64) -> Self {
         self.max_message_bytes = bytes;
         self
     }
 
-    /// Unpacked bytes of the snapshot at most; 1,073,741,824 (1 GiB) by default. A longer snapshot is rejected. A
-    /// graph takes about as much memory as its unpacked snapshot, and a file may unpack to a thousand times its size.
+    /// Sets the largest size of the unpacked snapshot in bytes. Default: 1,073,741,824 (1 GiB). A longer snapshot is
+    /// rejected. A graph takes about as much memory as its unpacked snapshot, and a file may unpack to a thousand
+    /// times its size.
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
         self
     }
 }
 
-/// How to write a snapshot.
+/// The options for writing a snapshot.
 #[derive(Clone, Debug)]
 pub struct SnapshotWriteOptions {
     pub(crate) compression: u32,
@@ -57,7 +58,7 @@ impl SnapshotWriteOptions {
         Self::default()
     }
 
-    /// Level of compression, from 0 (none) to 9 (slow); 1 by default: it compresses a heap well.
+    /// Sets the level of compression, from 0 (none) to 9 (slow). Default: 1, which compresses a heap well.
     pub fn compression(mut self, level: u32) -> Self {
         self.compression = level;
         self

@@ -1,8 +1,8 @@
-//! From messages to a graph: texts by number, frames by id, required fields.
+//! Turns messages into a graph: resolves texts by number and frames by id, and checks required fields.
 //!
-//! The format numbers the texts of a node in another order than that of the bytes: type name, edge names, stack (for a
-//! frame: source, function, then the parent), class, file, descriptive name. So the reader takes a message apart first
-//! and numbers its texts afterwards.
+//! The format numbers the texts of a node in a fixed order, which differs from the order of the bytes: type name,
+//! edge names, stack (for a frame: source, function, then the parent), class, file, descriptive name. So the reader
+//! first parses the whole message and then numbers its texts.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, BufRead, Read};
@@ -20,15 +20,15 @@ use crate::graph::{
 };
 use crate::progress::{AnalysisProgress, CancelledError};
 
-/// The number of frames that a stack may have. One message nests only a few, but its stack may continue the stack of
-/// an earlier message, and a report repeats all frames of each stack.
+/// The largest number of frames of a stack. One message nests only a few frames, but its stack may continue the stack
+/// of an earlier message. The limit is needed since a report repeats all frames of each stack.
 const MAX_FRAMES: u32 = 10_000;
 
 /// Reads the snapshot in a file. A second thread unpacks the file.
 ///
 /// # Errors
 ///
-/// [`SnapshotError`]. The function rejects every snapshot that Firefox rejects.
+/// [`SnapshotError`]. This function rejects every snapshot that Firefox rejects.
 pub fn read(path: impl AsRef<Path>) -> Result<Graph, SnapshotError> {
     read_with(path, &SnapshotReadOptions::default())
 }
@@ -42,7 +42,8 @@ pub fn read_with(path: impl AsRef<Path>, options: &SnapshotReadOptions) -> Resul
     read_watched(path, options, &AnalysisProgress::new())
 }
 
-/// Reads the snapshot in a file with an [`AnalysisProgress`] that counts the bytes of the file and can cancel the reading.
+/// Reads the snapshot in a file, with an [`AnalysisProgress`], which counts the bytes of the file and can cancel the
+/// reading.
 ///
 /// # Errors
 ///
@@ -59,7 +60,7 @@ pub fn read_watched(
     read.map_err(|error| if progress.is_cancelled() { SnapshotError::Cancelled } else { error })
 }
 
-/// A file whose reading a progress counts and can cancel.
+/// A file with an [`AnalysisProgress`] that counts its bytes and can cancel the reading.
 struct WatchedFile {
     file: File,
     progress: AnalysisProgress,
@@ -76,8 +77,8 @@ impl Read for WatchedFile {
     }
 }
 
-/// Opens a regular file; opening a pipe would wait for a writer, maybe for ever. Returns the file and its length in
-/// bytes.
+/// Opens a regular file. Other files are rejected first, since opening a pipe could wait for a writer forever.
+/// Returns the file and its length in bytes.
 fn open(path: &Path) -> Result<(File, u64), SnapshotError> {
     let check = |metadata: Metadata| match metadata {
         metadata if metadata.is_dir() => Err(SnapshotError::Directory),
@@ -86,14 +87,14 @@ fn open(path: &Path) -> Result<(File, u64), SnapshotError> {
     };
     check(fs::metadata(path).map_err(SnapshotError::Io)?)?;
     let file = File::open(path).map_err(SnapshotError::Io)?;
-    // The path may lead to another file by now.
+    // The path may refer to another file by now.
     let length = check(file.metadata().map_err(SnapshotError::Io)?)?;
     Ok((file, length))
 }
 
 /// Reads a snapshot from any reader.
 ///
-/// Memory holds one message and the growing graph.
+/// The function keeps one message and the growing graph in memory.
 ///
 /// # Errors
 ///
@@ -120,11 +121,11 @@ fn graph<R: BufRead>(mut messages: MessageStream<R>) -> Result<Graph, SnapshotEr
     reader.finish(messages.offset())
 }
 
-/// A field, and the problem in it.
+/// The name of a field, and the problem in it.
 type InField = (&'static str, WireError);
 
-/// A text of the one-byte table. It stays bytes until its first use, since the name of a class is in Latin-1 and that
-/// of a file in UTF-8.
+/// A text of the one-byte table. It stays undecoded until its first use, since the name of a class is in Latin-1, but
+/// the name of a file is in UTF-8.
 #[derive(Default)]
 struct OneByte {
     bytes: Box<[u8]>,
@@ -137,13 +138,13 @@ struct SnapshotReader {
     builder: GraphBuilder,
     two_byte: Vec<GraphTextId>,
     one_byte: Vec<OneByte>,
-    /// Frames by id, each with the length of its stack.
+    /// Frames by id. Each has the length of its stack.
     frames: HashMap<u64, (GraphFrameId, u32)>,
-    /// The place of each node's message, for errors about its edges.
+    /// The position of each node's message, for errors about its edges.
     offsets: Vec<u64>,
-    /// The node at hand.
+    /// The current node.
     raw: RawNode,
-    /// The edges of the node at hand.
+    /// The edges of the current node.
     edges: Vec<(NodeId, Option<GraphTextId>)>,
 }
 
@@ -218,7 +219,7 @@ impl SnapshotReader {
                 known.map(|id| Some(*id)).ok_or((field, (message.offset_of(start), problem)))
             }
             TextOrRef::Text(span) => {
-                // Firefox copies the text up to its first NUL, without an odd last byte.
+                // Firefox copies the text up to its first NUL, and ignores an odd last byte.
                 let units =
                     message.get(span).chunks_exact(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
                 let id = self.builder.texts.intern_utf16(units.take_while(|unit| *unit != 0));
@@ -230,7 +231,7 @@ impl SnapshotReader {
         }
     }
 
-    /// The place of a text in the one-byte table, to which new texts are added.
+    /// The index of a text in the one-byte table. A new text is added.
     fn one_byte(
         &mut self,
         message: MessageBytes<'_>,
@@ -276,14 +277,15 @@ impl SnapshotReader {
         if text.as_file.is_none() {
             text.as_file = match core::str::from_utf8(&text.bytes) {
                 Ok(utf_8) => self.builder.texts.intern(utf_8.as_bytes()),
-                // Firefox takes one such byte for Latin-1; a text with more of them fails its census.
+                // Firefox reads a single invalid byte as Latin-1. With several invalid bytes, its census fails.
                 Err(_) => self.builder.texts.intern_utf16(text.bytes.iter().map(|byte| u16::from(*byte))),
             };
         }
         Ok(text.as_file)
     }
 
-    /// Adds a frame and its parents. The nesting of messages limits their number. Returns the length of the stack, too.
+    /// Adds a frame and its parents. The limit of nested messages bounds their number. Also returns the length of the
+    /// stack.
     fn frame(
         &mut self,
         message: MessageBytes<'_>,
@@ -310,7 +312,7 @@ impl SnapshotReader {
         }
         let line = data.line.ok_or(missing("allocationStack.data.line"))?;
         let column = data.column.ok_or(missing("allocationStack.data.column"))?;
-        // The highest bit marks a function of WebAssembly, for which Firefox shows column 1.
+        // The highest bit marks a WebAssembly function. Firefox shows column 1 for it.
         let column = if column < 1 << 31 { column } else { 1 };
         let is_system = data.is_system.ok_or(missing("allocationStack.data.isSystem"))?;
         let is_self_hosted = data.is_self_hosted.ok_or(missing("allocationStack.data.isSelfHosted"))?;

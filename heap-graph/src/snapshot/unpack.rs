@@ -1,4 +1,4 @@
-//! The unpacked stream, cut into messages. Memory holds one message at a time.
+//! Unpacks the stream and splits it into messages. Only one message at a time is in memory.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -10,20 +10,20 @@ use super::error::{MessageError, MessageProblem, SnapshotError};
 use super::options::SnapshotReadOptions;
 use super::wire::{self, MessageBytes};
 
-/// Bytes to unpack at once.
+/// The number of bytes to unpack at once.
 const STEP: usize = 128 * 1024;
 
 /// Unpacks a file, on any thread.
 struct Unpacker<R> {
     decoder: Decoder<R>,
-    /// Whether one member has come to its end.
+    /// Whether a complete member has been read.
     is_whole: bool,
 }
 
 enum Decoder<R> {
     Gzip(GzDecoder<R>),
     Zlib(ZlibDecoder<R>),
-    /// The file, before a member or behind the last one.
+    /// The file, at a position before a member or after the last member.
     Between(R),
     End,
 }
@@ -34,7 +34,8 @@ impl<R: Read> Unpacker<BufReader<R>> {
         match file.fill_buf().map_err(SnapshotError::Io)? {
             [] => return Err(SnapshotError::Empty),
             [0x1f, ..] => {}
-            // The header of zlib: the method deflate with any window, and two bytes that are a multiple of 31.
+            // The header of zlib: the method deflate with any window size. The two bytes as a number are a multiple
+            // of 31.
             [cmf, flags, ..] if cmf & 0xf == 8 && u16::from_be_bytes([*cmf, *flags]) % 31 == 0 => {}
             _ => return Err(SnapshotError::NotCompressed),
         }
@@ -42,22 +43,22 @@ impl<R: Read> Unpacker<BufReader<R>> {
     }
 }
 
-/// Why the unpacker cannot go on.
+/// The reason why the unpacker stops.
 enum UnpackError {
     /// The system cannot read the file.
     File(io::Error),
-    /// The data is damaged after this number of further bytes.
+    /// The data is damaged. The number is the count of further bytes unpacked before the damage.
     Data(usize, io::Error),
 }
 
 impl<R: BufRead> Unpacker<R> {
-    /// Unpacks more bytes, as many as fit into `room`; 0 at the end.
+    /// Unpacks up to `room.len()` further bytes. Returns their number; 0 at the end.
     ///
-    /// A cut stream is not an error here, but the incomplete message that follows from it is. If a later member turns
-    /// out to be damaged, its bytes in `room` are lost, as in Firefox.
+    /// A truncated stream is not an error here, but later the incomplete message is. If a later member is damaged,
+    /// its bytes in `room` are lost, as in Firefox.
     fn read(&mut self, room: &mut [u8]) -> Result<usize, UnpackError> {
         let mut filled = 0;
-        // The start of the member at hand in `room`.
+        // The start of the current member in `room`.
         let mut start = 0;
         while filled < room.len() {
             let read = match &mut self.decoder {
@@ -74,7 +75,7 @@ impl<R: BufRead> Unpacker<R> {
                         }
                         continue;
                     }
-                    // Firefox ignores what follows the last member, too.
+                    // Like Firefox, this ignores data after the last member.
                     Ok(_) => break,
                     Err(error) => return Err(UnpackError::File(error)),
                 },
@@ -107,8 +108,8 @@ impl<R: BufRead> Unpacker<R> {
         Ok(filled)
     }
 
-    /// Whether the error comes from bytes behind a whole member, which only look like a member at their start. They
-    /// are ignored, as in Firefox.
+    /// Whether the error is in data after a complete member that only starts like a member. Such data are ignored, as
+    /// in Firefox.
     fn is_no_member(&self, error: &io::Error) -> bool {
         self.is_whole && matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData)
     }
@@ -121,7 +122,7 @@ impl<R: BufRead> Unpacker<R> {
 /// The source of unpacked bytes.
 enum UnpackSource<R> {
     Here(Box<Unpacker<R>>),
-    /// Another thread. It is at most [`AHEAD`] steps ahead, and ends when the receiver is gone.
+    /// Another thread. It is at most [`AHEAD`] steps ahead, and ends when the receiver is dropped.
     Elsewhere(Receiver<Result<Vec<u8>, UnpackError>>),
 }
 
@@ -131,15 +132,15 @@ const AHEAD: usize = 8;
 pub(super) struct MessageStream<R> {
     source: UnpackSource<R>,
     buffer: Vec<u8>,
-    /// The start of the filled part of the buffer that the caller has not seen.
+    /// The start of the part of the buffer that the caller has not received.
     start: usize,
     end: usize,
-    /// The place of `start` in the unpacked stream.
+    /// The position of `start` in the unpacked stream.
     offset: u64,
-    /// The number of messages that the caller has seen.
+    /// The number of messages that the caller has received.
     count: u64,
     max_message: u64,
-    /// The number of unpacked bytes that the stream may have.
+    /// The largest allowed number of unpacked bytes.
     max_bytes: u64,
 }
 
@@ -150,7 +151,7 @@ impl<R: Read> MessageStream<BufReader<R>> {
 }
 
 impl<R: Read + Send + 'static> MessageStream<BufReader<R>> {
-    /// Unpacks on another thread. Unpacking takes about as long as all other work.
+    /// Unpacks on another thread, since unpacking takes about as long as all other work.
     pub(super) fn on_two_threads(file: R, options: &SnapshotReadOptions) -> Result<Self, SnapshotError> {
         let mut unpacker = Unpacker::new(file)?;
         let (steps, receiver) = sync_channel(AHEAD);
@@ -203,7 +204,7 @@ impl<R: BufRead> MessageStream<R> {
                     Ok(step.len())
                 }
                 Ok(Err(stuck)) => Err(stuck),
-                // The thread has sent its last step, and ended.
+                // The thread has sent its last step and has ended.
                 Err(_) => Ok(0),
             },
         };
@@ -220,7 +221,7 @@ impl<R: BufRead> MessageStream<R> {
         }
     }
 
-    /// The number of bytes that the caller has seen.
+    /// The number of bytes that the caller has received.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
@@ -233,7 +234,7 @@ impl<R: BufRead> MessageStream<R> {
         MessageError { message: self.count, field: "", offset: self.offset, problem }.into()
     }
 
-    /// The next message; `None` at the end of the stream. A length of 0 or a broken one ends the stream, too.
+    /// The next message; `None` at the end of the stream. A length of 0 or an invalid length also ends the stream.
     pub(super) fn next(&mut self) -> Result<Option<MessageBytes<'_>>, SnapshotError> {
         let (length, bytes) = loop {
             match wire::number(&self.buffer[self.start..self.end]) {
@@ -246,7 +247,7 @@ impl<R: BufRead> MessageStream<R> {
                 }
             }
         };
-        // The format's length is a number of 32 bits.
+        // A length in this format has 32 bits.
         let length = length & u64::from(u32::MAX);
         if length == 0 {
             return if self.count == 0 { Err(self.next_error(MessageProblem::ZeroLength)) } else { Ok(None) };

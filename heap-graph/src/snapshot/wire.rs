@@ -1,4 +1,4 @@
-//! Protobuf's encoding: the fields of a message, and numbers.
+//! Decodes protobuf: numbers, and the fields of a message.
 
 use core::ops::Range;
 
@@ -7,25 +7,25 @@ use super::error::MessageProblem;
 /// The value of a field.
 #[derive(Clone, Debug)]
 pub(super) enum FieldValue {
-    /// A number, whose sign and width the caller knows.
+    /// A number. The caller knows its sign and width.
     Number(u64),
     /// Bytes: a text or a message.
     Bytes(MessagePart),
-    /// Eight or four bytes, or a group. No field of a snapshot is one.
+    /// A value of eight or four bytes, or a group. No field of a snapshot has such a value.
     Other,
 }
 
-/// The bytes of a message, and their place in the stream.
+/// The bytes of a message, and their position in the stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MessageBytes<'a> {
     pub(super) bytes: &'a [u8],
-    /// The place of the first byte in the unpacked stream.
+    /// The position of the first byte in the unpacked stream.
     pub(super) offset: u64,
 }
 
 impl<'a> MessageBytes<'a> {
     pub(super) fn whole(&self) -> MessagePart {
-        // The stream gives the length as a number of 32 bits.
+        // The length fits, since the stream stores it in 32 bits.
         MessagePart { start: 0, end: self.bytes.len() as u32 }
     }
 
@@ -39,7 +39,7 @@ impl<'a> MessageBytes<'a> {
     }
 }
 
-/// A part of a message.
+/// A part of a message, as a range of bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MessagePart {
     pub(super) start: u32,
@@ -52,18 +52,18 @@ impl MessagePart {
     }
 }
 
-/// A place in the stream, and the problem there.
+/// A position in the stream, and the problem there.
 pub(super) type WireError = (u64, MessageProblem);
 
-/// The depth of nested messages and groups that Firefox reads. The outermost message does not count.
+/// The depth of nested messages and groups that Firefox accepts, without the outermost message.
 pub(super) const MAX_NESTED: u32 = 180;
 
-/// Goes through the fields of a message or of a part of it.
+/// Reads the fields of a message, or of a part of a message.
 pub(super) struct FieldReader<'a> {
     message: MessageBytes<'a>,
     at: u32,
     end: u32,
-    /// The number of messages around this one.
+    /// The number of messages that enclose this one.
     depth: u32,
 }
 
@@ -88,8 +88,8 @@ impl<'a> FieldReader<'a> {
         }
     }
 
-    /// The tag at the start of a field: its number and the kind of its value. Firefox takes 32 of the 35 bits that
-    /// five bytes hold.
+    /// Reads the tag at the start of a field: the field's number and the kind of its value. Like Firefox, it uses 32
+    /// of the 35 bits in five bytes.
     #[inline]
     fn tag(&mut self) -> Result<(u32, u32), WireError> {
         let start = self.at;
@@ -111,7 +111,7 @@ impl<'a> FieldReader<'a> {
         Ok(MessagePart { start, end: self.at })
     }
 
-    /// The next field: its number, its value and its place in the message.
+    /// The next field: its number, its value and its position in the message. `None` at the end.
     #[inline]
     pub(super) fn next(&mut self) -> Result<Option<(u32, FieldValue, u32)>, WireError> {
         if self.at == self.end {
@@ -133,7 +133,7 @@ impl<'a> FieldReader<'a> {
         Ok(Some((number, value, start)))
     }
 
-    /// Skips a group, which has no length but an end with its `number`; groups nest.
+    /// Skips a group. A group has no length; an end tag with the same `number` ends it. Groups may be nested.
     #[cold]
     fn group(&mut self, number: u32) -> Result<(), WireError> {
         let deepest = MAX_NESTED.saturating_sub(self.depth) as usize;
@@ -172,10 +172,10 @@ fn bad_tag(number: u32, kind: u32) -> MessageProblem {
     MessageProblem::BadTag(u64::from(number << 3 | kind))
 }
 
-/// A number in base 128, its least digit first, and the bytes that it takes.
+/// Decodes a number in base 128, with the least significant digit first. Returns the number and its length in bytes.
 #[inline]
 pub(super) fn number(bytes: &[u8]) -> Option<(u64, u32)> {
-    // Tags, lengths and most numbers of texts have one byte.
+    // Tags, lengths and most text numbers have one byte.
     if let Some(byte) = bytes.first().filter(|byte| **byte < 0x80) {
         return Some(((*byte).into(), 1));
     }

@@ -1,4 +1,4 @@
-//! Writing snapshots node by node. The writer keeps only texts and frames.
+//! Writes snapshots node by node. The writer keeps only texts and frames in memory.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use crate::graph::{
     TextTable,
 };
 
-/// Bytes of messages to compress at once.
+/// The number of bytes of messages to compress at once.
 const STEP: usize = 64 * 1024;
 
 /// Compresses messages into a file.
@@ -56,19 +56,19 @@ impl<W: Write> Packer<W> {
 
 /// Writes a graph as a snapshot for Firefox.
 ///
-/// Reading the file gives the same graph, with these exceptions:
+/// Reading the file returns the same graph, with these exceptions:
 ///
 /// - A text ends at its first NUL.
-/// - Letters of a class name that Latin-1 does not have become `?`.
+/// - Characters of a class name that Latin-1 does not contain become `?`.
 /// - Lone surrogates in a file name become U+FFFD.
-/// - A stack whose youngest 90 frames are all new to the file keeps only these 90.
+/// - If the innermost 90 frames of a stack are all new in the file, only these 90 are kept.
 ///
-/// [`read`](super::read()) rejects stacks that still have more than 10,000 frames. Firefox rejects ids that a double
-/// cannot hold exactly, which no address of a program is.
+/// [`read`](super::read()) rejects stacks that still have more than 10,000 frames. Firefox rejects ids without an
+/// exact representation as a double. Real addresses are always exact.
 ///
 /// # Errors
 ///
-/// `file` cannot be written.
+/// If `file` cannot be written.
 pub fn write<W: Write>(graph: &Graph, file: W, options: &SnapshotWriteOptions) -> io::Result<W> {
     let mut packer = Packer::new(file, graph.creation_time(), options);
     for index in 0..graph.node_count() as u32 {
@@ -82,8 +82,8 @@ pub fn write<W: Write>(graph: &Graph, file: W, options: &SnapshotWriteOptions) -
     packer.finish()
 }
 
-/// Writes a snapshot of a heap without a graph in memory: each node goes to the file at once. The writer keeps only
-/// texts and frames.
+/// Writes a snapshot of a heap without a graph in memory. Each node is written at once. The writer keeps only texts
+/// and frames in memory.
 ///
 /// ```
 /// use heap_graph::snapshot::{self, SnapshotWriter, SnapshotWriteOptions};
@@ -108,13 +108,13 @@ pub struct SnapshotWriter<W: Write> {
 }
 
 impl<W: Write> SnapshotWriter<W> {
-    /// A snapshot taken at `creation_time`, in microseconds since 1970 UTC. The first node is the root.
+    /// Starts a snapshot of the time `creation_time`, in microseconds since 1970 UTC. The first node is the root.
     pub fn new(file: W, creation_time: Option<u64>, options: &SnapshotWriteOptions) -> Self {
         let packer = Packer::new(file, creation_time, options);
         Self { packer, texts: TextTable::default(), frames: FrameTable::default() }
     }
 
-    /// Adds a text, or finds the equal one added before.
+    /// Adds a text, or finds an equal text that was added before.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl<W: Write> SnapshotWriter<W> {
         self.texts.intern(text.as_bytes()).ok_or(GraphError::TooMany("texts"))
     }
 
-    /// Adds a frame, or finds the equal one added before.
+    /// Adds a frame, or finds an equal frame that was added before.
     ///
     /// # Errors
     ///
@@ -132,12 +132,12 @@ impl<W: Write> SnapshotWriter<W> {
         self.frames.intern(frame).ok_or(GraphError::TooMany("frames"))
     }
 
-    /// Writes a node and its edges. Their targets may come later, but they must come, and each id only once; readers
-    /// reject other files.
+    /// Writes a node and its edges. The targets of the edges may be written later, but each must be written, and only
+    /// once. Readers reject other files.
     ///
     /// # Errors
     ///
-    /// The file cannot be written.
+    /// If the file cannot be written.
     pub fn node(&mut self, node: NodeParts, edges: &[(NodeId, Option<GraphTextId>)]) -> io::Result<()> {
         let kind = NodeKind::new(&node);
         let node = (node.id, node.shallow_size, &kind);
@@ -148,7 +148,7 @@ impl<W: Write> SnapshotWriter<W> {
     ///
     /// # Errors
     ///
-    /// The file cannot be written.
+    /// If the file cannot be written.
     pub fn finish(self) -> io::Result<W> {
         self.packer.finish()
     }

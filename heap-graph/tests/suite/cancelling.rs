@@ -1,4 +1,4 @@
-//! Analyses show how far they are, and end when they are cancelled.
+//! Analyses show their progress, and stop when they are cancelled.
 
 use std::fs;
 use std::thread;
@@ -16,7 +16,7 @@ use heap_graph::{
 
 use crate::golden;
 
-/// A list of this number of nodes.
+/// A linked list of this number of nodes.
 fn list(nodes: u64) -> Graph {
     let mut builder = GraphBuilder::new();
     let name = builder.text("Node").unwrap();
@@ -29,7 +29,8 @@ fn list(nodes: u64) -> Graph {
     builder.finish().unwrap()
 }
 
-/// Nodes of 300 types with three edges each to any nodes, so that no type retains only what its nodes dominate.
+/// Nodes of 300 types, each with three random edges. So each type retains more than the nodes that its nodes
+/// dominate.
 fn tangle(nodes: u64) -> Graph {
     let mut builder = GraphBuilder::new();
     let types: Vec<_> = (0..300).map(|number| builder.text(&format!("T{number}")).unwrap()).collect();
@@ -50,7 +51,7 @@ fn tangle(nodes: u64) -> Graph {
 /// Whether an analysis ended because it was cancelled.
 type Run = fn(&DominatorTree<'_>, &AnalysisProgress) -> bool;
 
-/// Each analysis, and the number of times that it visits all nodes.
+/// Each analysis, and the number of steps for each node.
 const RUNS: &[(&str, Run, u64)] = &[
     ("census", |tree, progress| census_watched(tree.graph(), &Breakdown::default(), progress).is_err(), 1),
     (
@@ -95,7 +96,7 @@ fn a_run_ends_soon_after_its_cancellation() {
         assert!(!run(&tree, &progress), "{name}");
         let (done, total) = progress.steps();
         assert_eq!(total, rounds * 100_000, "{name}");
-        // The analyses do not visit the root and the target each time.
+        // The analyses do not visit the root and the target in each round.
         assert!(done <= total && total - done < 10_100, "{name}: {done} of {total}");
     }
 }
@@ -111,12 +112,12 @@ fn a_search_for_what_groups_retain_can_be_cancelled() {
     let (done, all) = progress.steps();
     assert!(done <= all && all - done < 10, "{done} of {all}");
     assert!(all > 6 * NODES, "two searches follow: {all}");
-    // Another thread may find that the analysis is over, but not each time.
+    // Another thread may notice that the analysis is over, but not in each attempt.
     for _ in 0..100 {
         let progress = AnalysisProgress::new();
         let result = thread::scope(|scope| {
             let run = scope.spawn(|| sizes_by_class_watched(&tree, &progress));
-            // All that comes before the first search.
+            // Waits for all steps before the first search.
             while progress.steps().0 <= 5 * NODES && !run.is_finished() {
                 thread::yield_now();
             }

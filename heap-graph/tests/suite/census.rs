@@ -1,4 +1,4 @@
-//! The census, key for key and in Firefox's order.
+//! Compares each key of a census, in Firefox's order.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::golden::{self, SNAPSHOTS};
 
-/// Records the size of each write.
+/// Records the sizes of writes.
 struct Sizes(Vec<u8>, usize);
 
 impl std::io::Write for Sizes {
@@ -111,13 +111,13 @@ fn bad_breakdowns_get_firefox_s_words() {
             Err(error) => Err(format!("TypeError: {error}")),
         };
         match (name.as_str(), ours) {
-            // Firefox does not support this, and does not say so.
+            // Firefox does not support this, and does not report it.
             ("array-of-two", Ok(_)) | ("descriptiveType-at-top", Err(_)) => {}
-            // Firefox ignores keys that a breakdown does not have.
+            // Firefox ignores unknown keys in a breakdown.
             (_, Err(error)) if error.contains("unrecognized key") => {
                 assert_eq!(expected, None, "{name}: {error}");
             }
-            // After Firefox's words, the message says what is accepted.
+            // The message starts with Firefox's words. The accepted values follow.
             (_, Err(error)) => assert!(error.starts_with(expected.unwrap()), "{name}: {error}"),
             (_, Ok(report)) => {
                 let report: Value = serde_json::from_str(&report.to_json()).unwrap();
@@ -150,7 +150,7 @@ fn a_rejected_breakdown_says_what_is_accepted() {
     }
 }
 
-/// As `takeCensus` takes them in Firefox.
+/// Accepts the options of Firefox's `takeCensus`.
 #[test]
 fn options_of_a_census_are_a_breakdown_too() {
     let inner = r#"{"by": "objectClass", "then": {"by": "bucket"}}"#;
@@ -159,7 +159,7 @@ fn options_of_a_census_are_a_breakdown_too() {
     assert!(Breakdown::parse(r#"{"breakdown": {"by": "count"}, "by": "count"}"#).is_err());
 }
 
-/// As Firefox's documents promise.
+/// Firefox's documentation promises this.
 #[test]
 fn nodes_of_an_empty_stack_are_under_null() {
     let mut builder = GraphBuilder::new();
@@ -184,7 +184,7 @@ fn nodes_of_an_empty_stack_are_under_null() {
         r#"{"@map":[[null,{"count":2,"bytes":20}],[[["a.js",1,0,null,null]],{"count":1,"bytes":10}],["noStack",{"count":1,"bytes":10}]]}"#
     );
     assert!(graph.find(NodeId(3)).unwrap().allocation_stack().is_none());
-    // A file has no place for it.
+    // The file format cannot store it.
     let mut file = Vec::new();
     snapshot::write(&graph, &mut file, &snapshot::SnapshotWriteOptions::new()).unwrap();
 }

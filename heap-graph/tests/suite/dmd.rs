@@ -6,8 +6,8 @@ use std::process::Command;
 use heap_graph::{Graph, snapshot};
 use serde_json::{Value, json};
 
-/// The command of a program in a folder beside that of this test, with these options of DMD. `$PROGRAM_RUNNER` is the
-/// command of an emulator, if the tests are built for another processor.
+/// The command of a program in the folder next to this test's folder, with these options of DMD. `$PROGRAM_RUNNER` is
+/// the command of an emulator, if the tests are built for another processor.
 fn victim(name: &str, dmd: Option<&str>) -> Command {
     let test = std::env::current_exe().unwrap();
     let program = test.parent().unwrap().with_file_name("examples").join(name);
@@ -25,7 +25,7 @@ fn saved(dmd: Option<&str>) -> Graph {
     snapshot::read(&path).unwrap()
 }
 
-/// The functions on the stacks of nodes of a class, those of each node joined.
+/// The functions on the stacks of nodes of a class. The functions of each node are joined.
 fn stacks(graph: &Graph, type_name: &str) -> Vec<String> {
     let nodes = graph.nodes().filter(|node| node.type_name() == type_name);
     let functions = |node: heap_graph::HeapNode<'_>| {
@@ -68,14 +68,14 @@ fn without_dmd_there_are_no_stacks() {
     assert!(graph.node_count() > 100);
 }
 
-/// The lines of the program `heap_graph_censuses`.
+/// The output of the program `heap_graph_censuses`, by line.
 fn censuses(dmd: Option<&str>) -> Vec<String> {
     let output = victim("heap_graph_censuses", dmd).output().unwrap();
     assert!(output.status.success());
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// The reports of the stacks with this function, class by class.
+/// The reports of the stacks with this function, by class.
 fn of_function(census: &str, function: &str) -> Vec<(String, Value)> {
     let census: Value = serde_json::from_str(census).unwrap();
     let stacks = census["@map"].as_array().unwrap();
@@ -99,7 +99,7 @@ fn of_function(census: &str, function: &str) -> Vec<(String, Value)> {
 fn a_running_program_takes_censuses_by_stack_and_class() {
     let lines = censuses(Some("--mode=live --stacks=full --quiet"));
     let [all, reached] = &lines[..] else { panic!("{lines:?}") };
-    // What no value measures is in the census of all blocks only.
+    // Blocks that no value measures are only in the census of all blocks.
     let counts = |classes: &[(String, Value)]| -> Vec<(String, u64)> {
         classes.iter().map(|(class, report)| (class.clone(), report["count"].as_u64().unwrap())).collect()
     };

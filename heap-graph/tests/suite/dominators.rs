@@ -1,4 +1,4 @@
-//! Dominators and retained sizes, compared with Firefox's and with their definition.
+//! Compares dominators and retained sizes with Firefox's answers and with their definition.
 
 use heap_graph::dominators::FetchOptions;
 use heap_graph::{
@@ -31,7 +31,7 @@ fn every_dominator_and_retained_size_of_firefox_is_ours() {
     }
 }
 
-/// Firefox's order among equals is stable in lists of up to this number of nodes.
+/// Up to this number of nodes, Firefox's order of equal nodes is stable.
 const STABLE: usize = 15;
 
 fn compare(tree: &DominatorTree<'_>, expected: &Value) {
@@ -71,7 +71,7 @@ fn the_top_of_the_tree_is_firefox_s() {
 fn handmade_trees_are_firefox_s() {
     let mut trees = 0;
     for (name, verdict) in golden::entries(&golden::raw("handmade/verdicts.json")) {
-        // JavaScript rounds big numbers, and Firefox's sums wrap.
+        // JavaScript rounds large numbers, and Firefox's sums wrap.
         if name == "size-2to64-minus-1" || name == "lone-surrogate-type-name" {
             continue;
         }
@@ -96,7 +96,7 @@ fn a_front_end_is_given_what_firefox_gives_it() {
         };
         assert_eq!(ours.len(), theirs.len());
         for (ours, theirs) in ours.iter().zip(theirs) {
-            // Equals may stand in another order.
+            // Equal nodes may be in another order.
             if ours["nodeId"] == theirs["nodeId"] {
                 assert_eq!(ours["label"], theirs["label"]);
                 assert_eq!(ours["parentId"], theirs["parentId"]);
@@ -140,10 +140,10 @@ fn retained_sizes_do_not_wrap() {
     assert_eq!(tree.retained_size(NodeIndex::ROOT), Some(u128::from(u64::MAX) + 16));
 }
 
-/// The number of times that the computation visits each node if it needs no walk of its own, and if it does.
+/// The number of steps for each node: without a walk, and with a walk.
 const ROUNDS: [usize; 2] = [2, 7];
 
-/// The tree, after a check whether the computation needs a walk.
+/// Computes the tree, and checks whether the computation needed a walk.
 fn tree_of(graph: &Graph, needs_walk: bool) -> DominatorTree<'_> {
     let progress = AnalysisProgress::new();
     let tree = DominatorTree::watched(graph, &progress).unwrap();
@@ -152,7 +152,7 @@ fn tree_of(graph: &Graph, needs_walk: bool) -> DominatorTree<'_> {
     tree
 }
 
-/// Each leaf is as deep as the whole walk, and only the root dominates it: plain climbing would take 10,000,000,000
+/// Each leaf is as deep as the whole walk, and only the root dominates it. Simple climbing would take 10,000,000,000
 /// steps.
 #[test]
 fn a_long_chain_to_many_leaves_is_no_square() {
@@ -160,7 +160,7 @@ fn a_long_chain_to_many_leaves_is_no_square() {
     const OTHER: u64 = 2 * MANY + 1;
     let forwards: Vec<u64> = (1..=OTHER).collect();
     let backwards: Vec<u64> = (1..=OTHER).rev().collect();
-    // The root leads to the leaves, or only to another node that does.
+    // The root leads to the leaves, or only to another node that leads to the leaves.
     for (order, has_leaves, needs_walk) in
         [(&forwards, true, false), (&backwards, true, true), (&forwards, false, true)]
     {
@@ -190,8 +190,8 @@ fn a_long_chain_to_many_leaves_is_no_square() {
 }
 
 /// Dominators by the algorithm of Keith Cooper, Timothy Harvey and Ken Kennedy (A Simple, Fast Dominance Algorithm,
-/// 2001), which shares no idea with the one that is tested. `None` for nodes that the root does not reach; the root
-/// has itself.
+/// 2001). It has nothing in common with the tested algorithm. `None` for unreachable nodes; the root's dominator is
+/// the root itself.
 fn by_intersection(edges: &[Vec<usize>]) -> Vec<Option<usize>> {
     let mut postorder = Vec::new();
     let mut numbers = vec![None; edges.len()];
@@ -235,7 +235,7 @@ fn by_intersection(edges: &[Vec<usize>]) -> Vec<Option<usize>> {
     dominators
 }
 
-/// Numbers that are the same in each run.
+/// A generator of the same numbers in each run.
 fn random() -> impl FnMut(usize) -> usize {
     let mut random = 88_172_645_463_325_252_u64;
     move |bound| {
@@ -246,8 +246,8 @@ fn random() -> impl FnMut(usize) -> usize {
     }
 }
 
-/// Compares dominators and retained sizes. Returns how many nodes the root reaches, and how many of them it does not
-/// dominate immediately.
+/// Compares dominators and retained sizes. Returns the number of reachable nodes, and the number of these that the
+/// root does not immediately dominate.
 fn compare_by_intersection(edges: &[Vec<usize>], needs_walk: bool) -> (usize, usize) {
     let mut builder = GraphBuilder::new();
     let name = builder.text("Node").unwrap();
@@ -275,17 +275,17 @@ fn compare_by_intersection(edges: &[Vec<usize>], needs_walk: bool) -> (usize, us
     (expected.iter().flatten().count(), deep)
 }
 
-/// Nodes in any order, of which there are more than fit one region of the algorithm.
+/// Nodes in any order. They do not fit in one region of the algorithm.
 #[test]
 fn dominators_of_large_graphs_in_any_order_are_right() {
     const NODES: usize = 20_000;
     let mut below = random();
-    // Places in the file, the root's first.
+    // The positions in the file; the root's is first.
     let mut places: Vec<usize> = (0..NODES).collect();
     (2..NODES).for_each(|place| places.swap(place, 1 + below(place)));
     let mut edges = vec![Vec::new(); NODES];
     for node in 1..NODES {
-        // Long and short ways, and some nodes that nothing leads to.
+        // Long and short paths, and some unreachable nodes.
         let near = node - 1 - below(node.min(30));
         if below(50) != 0 {
             edges[places[near]].push(places[node]);
@@ -304,8 +304,8 @@ fn dominators_of_large_graphs_in_any_order_are_right() {
     );
 }
 
-/// Nodes in the order of a walk, of which there are more than at the top of the tree: below a root with few edges, and
-/// below one with many.
+/// Nodes in the order of a walk, more than the top of the tree holds. One graph has a root with few edges, the other
+/// a root with many edges.
 #[test]
 fn dominators_of_large_graphs_in_the_order_of_a_walk_are_right() {
     const NODES: usize = 120_000;
@@ -320,7 +320,8 @@ fn dominators_of_large_graphs_in_the_order_of_a_walk_are_right() {
                 _ => far,
             };
             edges[first].push(node);
-            // Ways from nearby and a few from anywhere, also from below the node; no node is only reached by them.
+            // Edges from nearby nodes, and a few from any node, including nodes below. Each node is also reached in
+            // another way.
             for (times, from) in [(4, near), (9, node - 1 - below(node)), (40, below(NODES))] {
                 if below(times) == 0 {
                     edges[from.max(first)].push(node);

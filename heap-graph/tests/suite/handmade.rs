@@ -1,4 +1,4 @@
-//! Snapshots made by hand, good and bad, with Firefox's verdicts.
+//! Small constructed snapshots, valid and invalid, with Firefox's verdicts.
 
 use crate::golden;
 

@@ -1,4 +1,4 @@
-//! The graph of this very program.
+//! The graph of this test program itself.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -13,7 +13,7 @@ use heap_graph::snapshot::{SnapshotReadOptions, SnapshotWriteOptions, read_from}
 use heap_graph::{Breakdown, DominatorTree, Graph, HeapGraph, HeapNode, NodeIndex, census};
 use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading, computed_size_of, measure::SkipReason};
 
-/// Node types and edges, from the roots on: `name: type -> name: type`.
+/// Node types and edges on the paths from the roots: `name: type -> name: type`.
 fn lines(graph: &Graph) -> Vec<String> {
     let mut lines = Vec::new();
     for node in graph.nodes() {
@@ -100,7 +100,7 @@ fn shared_blocks_are_one_node() {
     }
     assert_eq!(heap_bytes(heap.graph()), computed_size_of(&value) as u128);
     let tree = DominatorTree::new(heap.graph());
-    // Two of the program's roots hold it, so the graph's root dominates it.
+    // Two roots of the program hold the block, so the graph's root dominates it.
     let shared = heap.graph().nodes().find(|node| short(*node) == "Entry").unwrap();
     assert_eq!(tree.immediate_dominator(shared.index()).map(HeapNode::index), Some(NodeIndex::ROOT));
 }
@@ -161,7 +161,7 @@ fn a_value_told_twice_counts_once() {
         roots.add("two", &value);
         roots.add("names", &value.names);
     });
-    // All three roots hold the vector, and its own edges exist once.
+    // All three roots hold the vector. Its own edges occur once.
     let lines = lines(heap.graph());
     for line in ["Index -names-> Vec", "Vec -element-> alloc::string::String"] {
         let expected = if line.starts_with("Index") { 2 } else { 1 };
@@ -238,7 +238,7 @@ fn a_program_may_know_better_and_a_profiler_more() {
     assert!(report.starts_with(expected), "{report}");
 }
 
-/// The class of a slice, an array or a tuple has both its brackets, and no paths.
+/// The class of a slice, an array or a tuple has both brackets, and no paths.
 #[test]
 fn classes_keep_their_brackets() {
     let pair = || (entry("x"), Some(7_u32));
@@ -263,7 +263,7 @@ fn classes_keep_their_brackets() {
     }
 }
 
-/// All facts of a graph without the order of its nodes and of a node's edges.
+/// All data of a graph, independent of the order of nodes and edges.
 fn facts(graph: &Graph) -> Vec<String> {
     let mut facts: Vec<_> = graph
         .nodes()
@@ -282,7 +282,7 @@ fn facts(graph: &Graph) -> Vec<String> {
     facts
 }
 
-/// The graph of the roots, after a check that a saved snapshot contains the same.
+/// The graph of the roots. Checks that a saved snapshot contains the same graph.
 fn collected_and_saved(tell: impl Fn(&mut heap_graph::Roots<'_>)) -> Graph {
     let options = LiveGraphOptions::new().allocation_sites(&Sites);
     let collected = HeapGraph::collect_with(options, &tell).into_graph();
@@ -369,7 +369,7 @@ fn a_saved_file_is_whole_or_not_there() {
     let saved = HeapGraph::save(&path, |roots| roots.add("value", &value)).unwrap();
     assert_eq!((saved.nodes, saved.edges), (4, 3));
     assert_eq!(heap_graph::snapshot::read(&path).unwrap().node_count(), 4);
-    // A folder cannot be replaced by a file.
+    // A file cannot replace a folder.
     let taken = folder.path().join("taken");
     std::fs::create_dir(&taken).unwrap();
     HeapGraph::save(&taken, |roots| roots.add("value", &value)).unwrap_err();
@@ -380,7 +380,7 @@ fn a_saved_file_is_whole_or_not_there() {
     assert_eq!(names, ["heap.fxsnapshot", "taken"]);
 }
 
-/// A file with a full disk.
+/// A writer that fails like a full disk.
 struct Full;
 
 impl std::io::Write for Full {
@@ -433,7 +433,7 @@ fn an_incomplete_file_has_a_private_name_that_nobody_can_take_before() {
         assert_eq!(mode(&path), 0o600);
         assert_eq!(incomplete(), std::slice::from_ref(&path));
     }
-    // Each save asks for the roots twice, and has a name of its own.
+    // Each save calls `add_roots` twice, and uses its own file name.
     let mut names = seen.into_inner();
     names.dedup();
     assert_eq!(names.len(), 2, "{names:?}");
@@ -442,10 +442,10 @@ fn an_incomplete_file_has_a_private_name_that_nobody_can_take_before() {
 
 #[derive(MallocSizeOf)]
 struct Hidden {
-    /// The walk sees no address of a table without elements.
+    /// The walk has no access to the address of an empty table.
     empty: Vec<HashMap<u32, u64>>,
     also_empty: HashSet<String>,
-    /// Elements without bytes have made-up addresses, which are the ids of roots.
+    /// Elements of size 0 have invented addresses, equal to the ids of roots.
     unit: HashSet<()>,
     aligned: HashSet<Aligned>,
     units: Vec<()>,
@@ -470,7 +470,7 @@ fn each_block_at_an_unknown_address_is_a_node() {
     assert_eq!(graph.node_count(), 1 + 1 + 1 + 5 + 3);
     let tables = |graph: &Graph| graph.nodes().filter(|node| short(*node) == "HashMap").count();
     assert_eq!(tables(&graph), 5);
-    // The second root holds the same blocks, and its own node.
+    // The second root holds the same blocks, and has its own node.
     let again = collected_and_saved(|roots| {
         roots.add("value", &value);
         roots.add("again", &value);
@@ -500,7 +500,7 @@ fn a_value_that_panics_costs_only_itself() {
     let read = collected_and_saved(tell);
     let names: Vec<_> = read.root().edges().map(|edge| edge.name.unwrap().to_owned()).collect();
     assert_eq!(names, ["bad", "good"]);
-    // The root; the value, its vector and that one's bytes, and the shared block; the value, its vector, a text.
+    // The root; the value, its vector and the vector's bytes, and the shared block; the value, its vector, a text.
     assert_eq!(read.node_count(), 1 + 4 + 3);
     let skipped = HeapGraph::collect(tell).skipped().to_vec();
     assert!(
@@ -515,7 +515,7 @@ fn a_value_that_panics_costs_only_itself() {
     assert!(saved.is_err() && std::fs::read_dir(folder.path()).unwrap().next().is_none());
 }
 
-/// Names blocks wherever it likes, as a hand-written impl can: `enclosing` is safe.
+/// Names blocks at arbitrary addresses, as a manual impl can: `enclosing` is safe.
 struct Claims(Vec<(usize, usize)>);
 
 impl MallocSizeOf for Claims {
@@ -535,7 +535,7 @@ fn blocks_at_impossible_addresses_have_ids_of_their_own() {
         vec![(HIDDEN, 8)],
         vec![(usize::MAX, 8)],
         vec![(usize::MAX, MOST), (usize::MAX - 3, 1 << 40), (1 << 60, MOST), (1 << 61, MOST)],
-        // Their ids must not be those of blocks at unknown addresses.
+        // The ids of these blocks must differ from the ids of blocks at unknown addresses.
         vec![(HIDDEN, 8), (0, 4), (HIDDEN + 1, 8), (0, 8), (0, 9), (HIDDEN + 2, 8)],
         vec![(4096, MOST), (8192, 10), (1 << 20, MOST)],
     ] {
@@ -545,7 +545,7 @@ fn blocks_at_impossible_addresses_have_ids_of_their_own() {
             roots.add("again", &value);
         });
         let graph = heap.graph();
-        // The root of the graph and the two roots of the program are no blocks.
+        // The root of the graph and the two roots of the program are not blocks.
         assert_eq!(graph.nodes().count() - 3, claims.len());
         assert!(heap_bytes(graph) >= claims.iter().map(|(_, bytes)| *bytes as u128).sum());
         drop(DominatorTree::new(graph));

@@ -1,4 +1,4 @@
-//! Heap graphs through their public interface, compared with the answers of a real Firefox.
+//! Tests heap graphs through their public interface, and compares them with the answers of a real Firefox.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod cancelling;

@@ -1,4 +1,4 @@
-//! Damaged snapshots: they give an error or a graph, never a panic, and take no more memory than whole ones.
+//! Damaged snapshots result in an error or a graph, not in a panic, and take no more memory than intact ones.
 
 use std::io::Read as _;
 
@@ -70,7 +70,7 @@ fn no_damage_is_a_panic() {
     for (name, _) in golden::entries(&golden::raw("handmade/verdicts.json")) {
         let file = std::fs::read(golden::path(&format!("handmade/{name}.fxsnapshot"))).unwrap();
         let mut unpacked = Vec::new();
-        // The part of the file that can be unpacked.
+        // Keeps the part of the file that can be unpacked.
         let _ = GzDecoder::new(&file[..]).read_to_end(&mut unpacked);
         let is_big = file.len() > 10_000;
         for round in 0..if is_big { 4 } else { 40 } {
@@ -116,7 +116,7 @@ fn no_damage_of_a_real_heap_is_a_panic() {
 
 #[test]
 fn a_length_without_bytes_costs_no_memory() {
-    // Metadata that claims 60,000,000 bytes and has 5, and metadata that claims more than the limit.
+    // Metadata that claims 60,000,000 bytes but has 5, and metadata that claims more than the limit.
     for length in [60_000_000_u32, 3_000_000_000] {
         let mut bytes = Vec::new();
         let mut rest = length;

@@ -1,5 +1,5 @@
-//! Odd snapshots, most of them random and two of a heap of Firefox, each with Firefox's verdict and answers in one line
-//! of JSON. The files leave out an `undefined` that Firefox puts into some sets of leaves.
+//! Odd snapshots: most are random, and two are from a heap of Firefox. Each has Firefox's verdict and answers in one
+//! line of JSON. Firefox puts an `undefined` into some sets of leaves; the files leave it out.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::golden;
 
-/// Firefox's order among equals is not stable in lists of this many nodes.
+/// From this number of nodes, Firefox's order of equal nodes is not stable.
 const UNSTABLE: usize = 16;
 
 fn list(json: &RawValue) -> Vec<Box<RawValue>> {
@@ -34,7 +34,7 @@ fn breakdowns(json: &RawValue) -> Vec<Breakdown> {
     list(json).iter().map(|json| Breakdown::parse(json.get()).unwrap()).collect()
 }
 
-/// The questions to each snapshot.
+/// The questions about each snapshot.
 struct Questions {
     breakdowns: Vec<Breakdown>,
     describe: Vec<Breakdown>,
@@ -63,7 +63,7 @@ impl Questions {
     }
 }
 
-/// This crate's answer; `None` where Firefox has no answer, either.
+/// Compares this crate's answer with Firefox's. It must be `None` if Firefox has no answer.
 fn assert_answer<E>(ours: Result<String, E>, theirs: &RawValue, what: &str) {
     match ours {
         Ok(ours) => assert_eq!(ours, theirs.get(), "{what}"),
@@ -92,7 +92,7 @@ fn assert_nodes(graph: &Graph, theirs: &RawValue, what: &str) {
     }
 }
 
-/// By target, the text of its paths and of the merged paths.
+/// The text of the paths and of the merged paths, by target.
 fn paths_by_target(json: &RawValue) -> HashMap<String, [String; 2]> {
     let (paths, merged) = (golden::entry(json, "paths"), golden::entry(json, "deduplicated"));
     let both = list(&paths).into_iter().zip(list(&merged));
@@ -107,7 +107,7 @@ fn assert_paths(graph: &Graph, theirs: &RawValue, what: &str) {
         let targets: Vec<_> = question("targets").as_array().unwrap().iter().map(node).collect();
         let max = question("max").as_u64().unwrap() as usize;
         let ours = shortest_paths(graph, node(&question("start")), &targets, max).to_json();
-        // A `Map` of Firefox has its keys in no order.
+        // The keys of Firefox's `Map` have no defined order.
         let ours = paths_by_target(&serde_json::from_str::<Box<RawValue>>(&ours).unwrap());
         assert_eq!(ours, paths_by_target(&theirs), "{what}");
     }
@@ -189,8 +189,8 @@ fn odd_snapshots_are_taken_and_answered_as_by_firefox() {
     assert_eq!((taken, refused), (108, 73));
 }
 
-/// A file with a root and two nodes of the sizes 10 and 20. Their stacks have one frame each, and differ only in the two
-/// flags.
+/// A file with a root and two nodes of the sizes 10 and 20. Their stacks have one frame each, and differ only in the
+/// two flags.
 fn two_stacks(is_system: bool, is_self_hosted: bool) -> CensusReport {
     let mut builder = heap_graph::GraphBuilder::new();
     let name = builder.text("same").unwrap();
@@ -255,7 +255,7 @@ fn stacks_that_look_the_same_are_one_unless_the_system_is_in_one() {
     assert_eq!(two.to_json(), entries(r#"{"count":1,"bytes":20}"#, r#"{"count":1,"bytes":10}"#));
     let none = r#"{"count":0,"bytes":0}"#;
     assert_eq!(CensusDifference::new(&two, &two).delta.to_json(), entries(none, none));
-    // The two share a node of the tree, which has the sum of both.
+    // Both share a node of the tree, which has their sum.
     let tree = CensusTree::new(&two, &TreeOptions::new());
     let node = tree.children(tree.root()).next().unwrap();
     assert_eq!((node.bytes, node.count, node.leaves.len()), (30, 2, 2));

@@ -28,7 +28,7 @@ fn every_path_of_firefox_is_ours() {
             let theirs = set["paths"].as_array().unwrap();
             assert_eq!(ours["paths"].as_array().unwrap().len(), theirs.len());
             for (at, entry) in ours["paths"].as_array().unwrap().iter().enumerate() {
-                // A `Map` of Firefox has its keys in no order.
+                // The keys of Firefox's `Map` have no defined order.
                 let place = theirs.iter().position(|their| their[0] == entry[0]).unwrap();
                 assert_eq!(*entry, theirs[place], "{name}");
                 assert_eq!(ours["deduplicated"][at], set["deduplicated"][place], "{name}");

@@ -1,4 +1,4 @@
-//! Dominators, retained sets and paths of random graphs, compared with their definitions.
+//! Compares dominators, retained sets and paths of random graphs with their definitions.
 
 use heap_graph::census::TreeOptions;
 use heap_graph::dominators::{RetainedSet, retained_by_leaves, sizes_by_class, sizes_by_field};
@@ -9,7 +9,7 @@ use heap_graph::{
 };
 use proptest::prelude::*;
 
-/// A graph of this number of nodes with these edges. Sizes are powers of two, so that each sum shows its parts.
+/// A graph of this number of nodes with these edges. Sizes are powers of two, so each sum identifies its nodes.
 fn graph(nodes: usize, edges: &[(usize, usize)]) -> Graph {
     let mut builder = GraphBuilder::new();
     let types = ["A", "B", "C"].map(|name| builder.text(name).unwrap());
@@ -28,8 +28,9 @@ fn graphs() -> impl Strategy<Value = (usize, Vec<(usize, usize)>)> {
         .prop_flat_map(|nodes| (Just(nodes), proptest::collection::vec((0..nodes, 0..nodes), 0..nodes * 3)))
 }
 
-/// A chain of 30 nodes whose last one leads to 30 leaves. The root's edges lead to the leaves first and then to the
-/// chain, so that a walk that takes the last edge first comes through the chain. A few more edges lead anywhere.
+/// A chain of 30 nodes. The last one leads to 30 leaves. The root's edges lead first to the leaves and then to the
+/// chain, so a walk that takes the last edge first reaches the leaves through the chain. A few random edges are
+/// added.
 fn deep_graphs() -> impl Strategy<Value = (usize, Vec<(usize, usize)>)> {
     let chain = (1..30).map(|node| (node, node + 1));
     let leaves = (31..61).flat_map(|leaf| [(0, leaf), (30, leaf)]);
@@ -41,7 +42,7 @@ fn deep_graphs() -> impl Strategy<Value = (usize, Vec<(usize, usize)>)> {
     })
 }
 
-/// Graphs in which each node comes after one that leads to it, as in a file that a walk has written.
+/// Graphs in which each node comes after a node with an edge to it, as in a file that a walk has written.
 fn walked_graphs() -> impl Strategy<Value = (usize, Vec<(usize, usize)>)> {
     (1_usize..40).prop_flat_map(|nodes| {
         let any = proptest::collection::vec((0..nodes, 0..nodes), 0..nodes);
@@ -53,13 +54,13 @@ fn walked_graphs() -> impl Strategy<Value = (usize, Vec<(usize, usize)>)> {
     })
 }
 
-/// The same graph with all nodes but the root in the opposite order.
+/// The same graph, with all nodes except the root in reverse order.
 fn backwards(nodes: usize, edges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let place = |node: usize| if node == 0 { 0 } else { nodes - node };
     edges.iter().map(|(from, to)| (place(*from), place(*to))).collect()
 }
 
-/// The nodes that the root reaches without these.
+/// The nodes that the root reaches without passing these nodes.
 fn reached(nodes: usize, edges: &[(usize, usize)], without: &[usize]) -> Vec<bool> {
     let mut reached = vec![false; nodes];
     let mut stack = vec![0];
@@ -84,11 +85,11 @@ fn check_dominators(nodes: usize, edges: &[(usize, usize)]) -> Result<(), TestCa
     for node in 0..nodes {
         let place = index(&graph, node);
         prop_assert_eq!(tree.is_reachable(place), all[node]);
-        // A node dominates all that the root does not reach without it.
+        // A node dominates all nodes that the root does not reach without it.
         let own = (0..nodes).filter(|other| all[*other] && !without[node][*other]);
         let size: u128 = own.map(|other| 1 << other).sum();
         prop_assert_eq!(tree.retained_size(place), all[node].then_some(size));
-        // The immediate dominator is the one that all other dominators dominate.
+        // The immediate dominator is the dominator that all other dominators dominate.
         let dominators: Vec<_> =
             (0..nodes).filter(|d| *d != node && all[node] && !without[*d][node]).collect();
         let immediate = dominators.iter().find(|d| dominators.iter().all(|o| o == *d || !without[*o][**d]));
@@ -101,13 +102,14 @@ fn check_dominators(nodes: usize, edges: &[(usize, usize)]) -> Result<(), TestCa
     Ok(())
 }
 
-/// The bytes that the root does not reach without these nodes. Sizes are powers of two, so the sum shows the nodes.
+/// The sum of the nodes that the root does not reach without these nodes. Sizes are powers of two, so the sum
+/// identifies the nodes.
 fn cut_off(nodes: usize, edges: &[(usize, usize)], group: &[usize]) -> u128 {
     let (all, without) = (reached(nodes, edges, &[]), reached(nodes, edges, group));
     (0..nodes).filter(|node| all[*node] && !without[*node]).map(|node| 1 << node).sum()
 }
 
-/// All of them under `./test thorough`.
+/// The number of cases; larger under `./test thorough`.
 fn cases() -> u32 {
     if std::env::var_os("THOROUGH").is_some() { 3_000 } else { 300 }
 }
@@ -196,7 +198,7 @@ proptest! {
                 while let Some(node) = left.pop() {
                     left.extend(report.children(node));
                     let [leaf] = node.leaves.iter().copied().collect::<Vec<_>>()[..] else { continue };
-                    // Sizes are powers of two, so that the sum tells the nodes.
+                    // Sizes are powers of two, so the sum identifies the nodes.
                     let counted = graph.nodes().filter(|counted| node.bytes >> counted.index().get() & 1 == 1);
                     let counted: Vec<_> = counted.map(|node| node.id().0 as usize / 8).collect();
                     prop_assert_eq!(retained[leaf as usize], cut_off(nodes, &edges, &counted));
@@ -227,7 +229,7 @@ proptest! {
         }
     }
 
-    /// Also where edges lead back to the root, which the walk then takes twice, and to nodes that it does not reach.
+    /// Also tests edges back to the root, whose edges the walk then takes twice, and unreachable nodes.
     #[test]
     fn a_walk_that_is_kept_has_the_same_paths((nodes, edges) in graphs(), max in 0_usize..8) {
         let graph = graph(nodes, &edges);
@@ -255,7 +257,7 @@ proptest! {
     }
 }
 
-/// As [`graph`], with nodes of one byte each, so that it may have many.
+/// As [`graph`], with many nodes of one byte each.
 fn large_graph(nodes: usize, edges: &[(usize, usize)]) -> Graph {
     let mut builder = GraphBuilder::new();
     let type_name = builder.text("A").unwrap();
@@ -274,7 +276,7 @@ proptest! {
         nodes in 60_usize..300,
         ends in proptest::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..600),
     ) {
-        // A chain back and forth through a part of the graph makes much of it reachable.
+        // A chain back and forth through a part of the graph makes many nodes reachable.
         let edges: Vec<_> = (0..nodes / 2)
             .map(|node| (node * 37 % nodes, (node + 1) * 37 % nodes))
             .chain(ends.iter().map(|(from, to)| (from.index(nodes), to.index(nodes))))
@@ -286,13 +288,13 @@ proptest! {
         let count = is_counted.iter().filter(|is_counted| **is_counted).count();
         let report = census(&graph, &Breakdown::preset("count").unwrap()).unwrap().to_json();
         prop_assert_eq!(report, format!("{{\"count\":{count},\"bytes\":{count}}}"));
-        // A census with a bucket walks in another order.
+        // A census with a bucket visits nodes in another order.
         let bucket = census(&graph, &Breakdown::Bucket).unwrap();
         prop_assert!(matches!(bucket, heap_graph::CensusReport::Bucket(ids) if ids.len() == count));
     }
 }
 
-/// All paths from the end of `path` to the target that meet no node twice.
+/// All paths from the end of `path` to the target that visit no node twice.
 fn simple_paths(edges: &[(usize, usize)], path: &mut Vec<usize>, target: usize, found: &mut Vec<Vec<usize>>) {
     if found.len() > 20_000 {
         return;

@@ -1,4 +1,4 @@
-//! Censuses of a running program. Usage: with `DMD`: `heap_graph_censuses`; prints two of them as JSON, each on a line.
+//! Prints two censuses of a running program as JSON, one on each line. Usage: with `DMD`: `heap_graph_censuses`.
 
 #![allow(clippy::print_stdout, reason = "the test reads it")]
 
@@ -21,10 +21,10 @@ fn make_page() -> Box<Page> {
     Box::new(Page { title: "a page".repeat(1000), words: vec![1; 5000] })
 }
 
-/// No value of the program measures these.
+/// The program's values do not measure these blocks.
 #[inline(never)]
 fn make_foreign() -> Vec<Vec<u64>> {
-    // The last call would take the place of this function on the stack.
+    // Prevents a tail call, which would remove this function from the stack.
     black_box((0..7).map(|_| vec![1; 3000]).collect())
 }
 

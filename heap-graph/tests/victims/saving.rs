@@ -1,4 +1,4 @@
-//! Blocks whose stacks DMD knows. Usage: with `DMD`: `heap_graph_victim FILE`; writes a snapshot.
+//! Writes a snapshot of blocks with stacks from DMD. Usage: with `DMD`: `heap_graph_victim FILE`.
 
 use std::alloc::System;
 use std::hint::black_box;
@@ -16,7 +16,7 @@ struct Cache {
 
 #[inline(never)]
 fn fill_pages() -> Vec<String> {
-    // The last call would take the place of this function on the stack.
+    // Prevents a tail call, which would remove this function from the stack.
     black_box((0..100).map(make_page).collect())
 }
 

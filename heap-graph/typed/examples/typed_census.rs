@@ -1,5 +1,5 @@
 //! Prints the heap of a program by type: `typed_census DUMP [--core FILE | --pid PID] [--snapshot FILE]
-//! [--waste] [--why TYPE]`. The dump is of scan mode; a core file or a process has statics, too.
+//! [--waste] [--why TYPE]`. The dump must be from scan mode. With a core file or a process, statics are included.
 
 use std::error::Error;
 use std::fs::{self, File};

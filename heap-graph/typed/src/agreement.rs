@@ -1,39 +1,40 @@
-//! How far the two sources of types agree: the proof that both are right.
+//! Compares the two sources of types. Their agreement is the evidence that both are right.
 
 use std::collections::BTreeMap;
 
 /// The maximum number of different disagreements that are kept.
 const MOST: usize = 1000;
 
-/// Counts of pointers that are live for certain, whose type fits the block to which they lead.
+/// Compares stacks with pointers. Counts only pointers that are certainly live and whose type fits their block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Agreement {
     /// The stack and the pointer name the same type.
     pub agree: u64,
-    /// The pointer looks at the same memory in another way: at its bytes, or at its first member.
+    /// The pointer has another view of the same memory: its bytes, or its first member.
     pub views: u64,
-    /// The stack and the pointer name different types. The pointer is right, except where
-    /// [`outweighed`](Self::outweighed) counts it.
+    /// The stack and the pointer name different types, and the pointer is right. [`outweighed`](Self::outweighed)
+    /// counts the pointers that are wrong.
     pub disagree: u64,
-    /// The stack names a type of the same layout as the pointer's because the compiler merged functions; the calling functions
-    /// on the stack prove the pointer's type: they are instances for it.
+    /// The compiler merged functions, so the stack names another type with the same layout as the pointer's type.
+    /// Calling functions on the stack are instances for the pointer's type, and so prove that type.
     pub same_layout: u64,
-    /// The stack names no type that has a layout.
+    /// The stack names no type with a layout.
     pub owner_only: u64,
-    /// Two pointers name different types, and the stack names neither. The block has the type that most pointers name.
+    /// Two pointers name different types, and the stack names neither type. The block has the type that most pointers
+    /// name.
     pub owners_disagree: u64,
-    /// The pointer names another type than the stack, and the block has the type of the stack: other pointers name that type,
-    /// too, or pointers of this one lead to blocks of several sizes. The pointer is a stale word: it leads to memory that
-    /// another block has now, or its type stands for others.
+    /// The pointer names another type than the stack, and the stack is right: other pointers also name the stack's
+    /// type, or pointers of the pointer's type lead to blocks of several sizes. The pointer is a stale word, which
+    /// leads to memory that another block has now, or its type stands for other types.
     pub outweighed: u64,
-    /// Blocks without a layout, whose words count as pointers if they lead to the start of a block.
+    /// The number of blocks without a layout. Their words count as pointers if they lead to the start of a block.
     pub without_layout: u64,
     disagreements: TypePairs,
     merged: TypePairs,
 }
 
-/// The type that the stacks name, the type that pointers name, and the number of these pointers.
+/// The type that stacks name, the type that pointers name, and the number of these pointers.
 type TypePairs = BTreeMap<(String, String), u64>;
 
 impl Agreement {
@@ -50,12 +51,12 @@ impl Agreement {
         }
     }
 
-    /// The types that stacks name, those that pointers name instead, and the number of pointers.
+    /// The disagreements: the type that stacks name, the type that pointers name, and the number of pointers.
     pub fn disagreements(&self) -> impl Iterator<Item = (&str, &str, u64)> {
         texts(&self.disagreements)
     }
 
-    /// The same for the pointers that [`same_layout`](Self::same_layout) counts.
+    /// As [`disagreements`](Self::disagreements), for the pointers that [`same_layout`](Self::same_layout) counts.
     pub fn merged(&self) -> impl Iterator<Item = (&str, &str, u64)> {
         texts(&self.merged)
     }

@@ -1,4 +1,4 @@
-//! The live blocks of a scan dump, and the types that their allocation stacks name.
+//! The live blocks of a scan dump, and the types in their allocation stacks.
 
 use dmd_analyze::{BlockShape, CallFrame, Dump, TypeCertainty, TypeNames, TypeVerdict};
 use hashbrown::HashMap;
@@ -10,13 +10,13 @@ use crate::walk::TypedContents;
 /// A live block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeapBlock {
-    /// The address of its start.
+    /// The address of the block's first byte.
     pub address: u64,
-    /// Requested bytes.
+    /// The requested size in bytes.
     pub requested: u64,
-    /// Requested bytes and slop.
+    /// The usable size in bytes: requested size plus slop.
     pub usable: u64,
-    /// The index in [`Dump::stacks`] of the stack that allocated it.
+    /// The index in [`Dump::stacks`] of the stack that allocated the block; `None` if it is unknown.
     pub stack: Option<usize>,
 }
 
@@ -42,32 +42,32 @@ pub(crate) fn scanned_blocks(dump: &Dump) -> Result<Vec<HeapBlock>, TypedError> 
     }
 }
 
-/// Finds blocks by address in one or two steps: most of the time of a search among millions of blocks is spent on
-/// waiting for memory.
+/// Finds blocks by address in one or two steps. Among millions of blocks, a search spends most of its time waiting
+/// for memory.
 #[derive(Debug)]
 pub(crate) struct BlockIndex {
     runs: Vec<BlockRun>,
-    /// The last block that does not start behind each cell's first address.
+    /// For each cell: the last block that starts at or before the cell's first address.
     cells: Vec<u32>,
 }
 
-/// Blocks that start near each other.
+/// A group of blocks that start near each other.
 #[derive(Debug)]
 struct BlockRun {
     start: u64,
-    /// Its first cell and the number of its cells.
+    /// The first cell of the run, and the number of its cells.
     first: usize,
     count: usize,
 }
 
-/// The logarithm of the bytes of a cell.
+/// The logarithm of a cell's size in bytes.
 const CELL_BITS: u32 = 9;
 
-/// Blocks that start this far apart are in two runs, so that a gap takes no cells.
+/// The minimum distance between two runs, so that a gap needs no cells.
 const FAR: u64 = 1 << 14;
 
 impl BlockIndex {
-    /// The index of blocks that are sorted by address.
+    /// Builds the index. The blocks must be sorted by address.
     pub(crate) fn new(blocks: &[HeapBlock]) -> Self {
         let (mut runs, mut cells): (Vec<BlockRun>, Vec<u32>) = (Vec::new(), Vec::new());
         let mut before = None;
@@ -78,7 +78,7 @@ impl BlockIndex {
             before = Some(block.address);
             let Some(run) = runs.last_mut() else { continue };
             let cell = ((block.address - run.start) >> CELL_BITS) as usize;
-            // The last block at a cell's first address is the one before this block, unless this block starts there.
+            // The cell's entry is the previous block, unless this block starts exactly at the cell's first address.
             let is_first = (block.address - run.start).trailing_zeros() >= CELL_BITS;
             while run.count <= cell {
                 let own = is_first && run.count == cell;
@@ -89,7 +89,7 @@ impl BlockIndex {
         Self { runs, cells }
     }
 
-    /// The block that contains an address.
+    /// The index of the block that contains an address.
     pub(crate) fn find(&self, blocks: &[HeapBlock], address: u64) -> Option<usize> {
         let run = &self.runs[self.runs.partition_point(|run| run.start <= address).checked_sub(1)?];
         let cell = ((address - run.start) >> CELL_BITS) as usize;
@@ -101,7 +101,7 @@ impl BlockIndex {
     }
 }
 
-/// Whether a block of this size can hold the contents.
+/// Whether the contents fit a block of this size.
 pub(crate) fn fits(info: &DebugInfo, contents: TypedContents, bytes: u64) -> bool {
     match contents {
         TypedContents::One(of) => info.size(of) == bytes,
@@ -126,16 +126,17 @@ pub(crate) fn fits(info: &DebugInfo, contents: TypedContents, bytes: u64) -> boo
 #[derive(Debug)]
 pub(crate) struct StackTypeIndex {
     types: TypeNames,
-    /// The possible contents of blocks: for each verdict, and for each place of code whose types differ from other places.
+    /// The possible contents of blocks. There is a list for each verdict. If the types at a code location differ from
+    /// other locations, it has its own list.
     lists: Vec<CandidateTypes>,
-    /// The list of each stack.
+    /// The index of each stack's list.
     of_stacks: Vec<u32>,
 }
 
 #[derive(Debug)]
 struct CandidateTypes {
     all: Vec<TypedContents>,
-    /// Whether the names of these are the verdict's own. Otherwise they are like it, and perhaps none is the type.
+    /// Whether these types have exactly the verdict's name. Otherwise they have a similar name, and may all be wrong.
     exact: bool,
 }
 
@@ -166,7 +167,7 @@ impl StackTypeIndex {
                 of_stacks.push(whole);
                 continue;
             };
-            // Only the place of the code decides among several types of one name.
+            // If several types have the same name, only the code location can decide between them.
             let is_clear = place.is_some() && known.all.len() == 1 && info.is_one_file();
             if is_clear {
                 of_stacks.push(whole);
@@ -185,7 +186,7 @@ impl StackTypeIndex {
         Self { types, lists, of_stacks }
     }
 
-    /// The verdict about a stack.
+    /// The verdict about a stack; `None` if the stack is unknown.
     pub(crate) fn verdict(&self, stack: Option<usize>) -> Option<&TypeVerdict> {
         self.types.get(stack?)
     }
@@ -195,7 +196,7 @@ impl StackTypeIndex {
         self.types.number(stack?)
     }
 
-    /// Whether a stack's type may be another one of the same layout.
+    /// Whether the real type may differ from the stack's type and only have the same layout.
     pub(crate) fn is_same_layout(&self, stack: Option<usize>) -> bool {
         matches!(self.verdict(stack), Some(TypeVerdict::Typed { certainty: TypeCertainty::SameLayout, .. }))
     }
@@ -204,8 +205,8 @@ impl StackTypeIndex {
         self.lists.get(*self.of_stacks.get(block.stack?)? as usize)
     }
 
-    /// The contents of a block, if its stack names a type that has a layout and fits the block. Several types of one
-    /// name that all fit give none.
+    /// The contents of a block, if its stack names a type with a layout that fits the block. `None` if several types
+    /// of this name fit.
     pub(crate) fn contents(&self, block: &HeapBlock, info: &DebugInfo) -> Option<TypedContents> {
         let all = &self.candidates(block)?.all;
         let mut fitting = all.iter().filter(|contents| fits(info, **contents, block.requested));
@@ -221,15 +222,15 @@ impl StackTypeIndex {
     }
 }
 
-/// The place of a frame's code, with nothing inside for a module whose types are not known; `None` if the frame does not name
-/// its module.
+/// The code location of a frame. The inner option is `None` for a module with unknown types. The result is `None` if
+/// the frame does not name its module.
 fn place(dump: &Dump, info: &DebugInfo, frame: &CallFrame<'_>) -> Option<Option<CodePlace>> {
     let (module, offset) = frame.module.zip(frame.offset)?;
     let number = dump.modules().iter().position(|known| known.path == module)?;
     Some(info.place_of_code(if number == 0 { "" } else { module }, offset))
 }
 
-/// The contents whose types the code of a place knows. Code of a module whose types are unknown knows none of these.
+/// The contents whose types exist at a code location. In a module with unknown types, there are none.
 fn known_at(
     info: &DebugInfo,
     place: Option<CodePlace>,
@@ -242,13 +243,13 @@ fn known_at(
     all.iter().copied().filter(|contents| known.contains(&contents.element())).collect()
 }
 
-/// Whether the types of a verdict have its name, and are not only closures of a similar one.
+/// Whether the verdict's types have exactly its name. Closures may only have a similar name.
 fn is_exact(verdict: &TypeVerdict, info: &DebugInfo) -> bool {
     let TypeVerdict::Typed { name, .. } = verdict else { return false };
     !name.contains('{') || info.has_short_name(name) || info.has_short_name(element(name))
 }
 
-/// The type of an element, if a name is that of a slice.
+/// The element type of a slice type's name. Other names are returned unchanged.
 fn element(name: &str) -> &str {
     match name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         Some(element) => element,
@@ -257,12 +258,12 @@ fn element(name: &str) -> &str {
     }
 }
 
-/// Whether the name is that of the pointers to the parts of a task. The parts have one block.
+/// Whether the name is the type of the pointers to the parts of a task. All parts are in one block.
 fn is_task(name: &str) -> bool {
     name.starts_with("async_task::raw::RawTask<")
 }
 
-/// The contents that a verdict names, as types of the program.
+/// The contents that a verdict names, with types of the program.
 fn contents(
     verdict: &TypeVerdict,
     info: &DebugInfo,
@@ -270,7 +271,7 @@ fn contents(
 ) -> Vec<TypedContents> {
     let TypeVerdict::Typed { shape, name, .. } = verdict else { return Vec::new() };
     let element = element(name);
-    // Newer versions of `Box::new` make a place first, whose type has no layout of its own.
+    // In newer versions, `Box::new` first allocates a `MaybeUninit`, which has no layout of its own.
     let place = name.strip_prefix("MaybeUninit<").and_then(|rest| rest.strip_suffix('>'));
     let name = place.filter(|_| info.with_short_name(name).is_empty()).unwrap_or(name);
     let headed = name.strip_prefix("ThinVec<[").and_then(|rest| rest.strip_suffix("]>"));

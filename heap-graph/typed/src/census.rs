@@ -1,4 +1,4 @@
-//! Live bytes by type.
+//! Counts live bytes by type.
 
 use std::collections::BTreeMap;
 
@@ -9,37 +9,37 @@ use crate::type_name::NameBasis;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TypeCensusRow {
-    /// The type, or `in f`.
+    /// The type; `in f` if only an allocating function `f` is known.
     pub name: String,
     /// The number of blocks.
     pub blocks: u64,
-    /// Their usable bytes.
+    /// The usable bytes of the blocks.
     pub bytes: u64,
-    /// How many of the blocks have the type from an owner, and not from their stack.
+    /// The number of blocks whose type is from an owner, not from their stack.
     pub by_owner: u64,
 }
 
-/// The whole heap in numbers.
+/// A summary of the whole heap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TypeCensus {
-    /// The rows, by descending bytes, then by name.
+    /// The rows, ordered by bytes, the largest first, and then by name.
     pub rows: Vec<TypeCensusRow>,
     /// The number of blocks.
     pub blocks: u64,
-    /// Their usable bytes.
+    /// The usable bytes of all blocks.
     pub bytes: u64,
     /// The number of blocks with a type.
     pub typed_blocks: u64,
     /// The usable bytes of blocks with a type.
     pub typed_bytes: u64,
-    /// The number of blocks whose stack names types with a layout, but the block's size fits none of these.
+    /// The number of blocks whose stack names types with a layout, but whose size fits none of these types.
     pub misfits: u64,
     /// The number of pointers.
     pub edges: u64,
     /// The number of pointers whose path names a member or a variant.
     pub named_edges: u64,
-    /// The number of pointers that are only words of a block without a layout, or that have no path.
+    /// The number of pointers without a path, including words of blocks without a layout.
     pub edges_without_path: u64,
 }
 

@@ -1,7 +1,7 @@
 //! The types, statics and vtables of a program, from its debug information (DWARF 4 and 5).
 //!
-//! Entries for code are skipped. Members, variants and parameters are read as they are; what they mean is decided
-//! where a type is needed.
+//! The reader skips entries for code. It stores members, variants and parameters unchanged. They are interpreted when
+//! a type is used.
 
 mod classes;
 mod code;
@@ -35,19 +35,19 @@ use side_by_side::side_by_side;
 pub use types::TypeId;
 pub(crate) use types::{DebugNameId, EnumVariant, Member, StaticItem, Type, TypeKind, TypeRef};
 
-/// The maximum of bytes of all compressed sections when unpacked.
+/// The largest total size of all compressed sections after unpacking, in bytes.
 const MOST_UNPACKED: u64 = 1 << 30;
 
-/// The maximum number of threads that read: each repeats some names of the others.
+/// The largest number of reading threads. Each thread repeats some names of the others.
 const MOST_THREADS: usize = 16;
 
-/// The number of names that are worth a thread.
+/// The smallest number of names for which a thread is worthwhile.
 const WORTH_A_THREAD: usize = 1 << 10;
 
-/// The maximum number of parts of a type among which one is looked for.
+/// The largest number of parts that are searched in one type.
 const MOST_PARTS: u32 = 256;
 
-/// The maximum depth of arrays in arrays whose size is computed.
+/// The largest depth of nested arrays whose size is computed.
 const DEEPEST_ARRAY: u32 = 16;
 
 /// The types and statics of a program, from its debug information.
@@ -57,31 +57,31 @@ pub struct DebugInfo {
     types: Vec<Type>,
     offsets: Vec<u64>,
     statics: Vec<StaticItem>,
-    /// The type behind each vtable, by its address in the file.
+    /// The type of each vtable, by the vtable's address in the file.
     vtables: HashMap<u64, TypeId>,
-    /// Vtables that the compiler merged, as types of one size have the same functions.
+    /// Vtables that the compiler merged: types of one size may have the same functions.
     shared_vtables: HashSet<u64>,
-    /// The first type of each name that is more than a declaration.
+    /// The first type of each name, without declarations.
     by_name: HashMap<DebugNameId, TypeId>,
-    /// Further types of a name, such as that of another version of a crate.
+    /// Further types with the same name, such as a type of another version of a crate.
     further_by_name: HashMap<DebugNameId, Vec<TypeId>>,
-    /// For each type, the first type of the same name, size and members.
+    /// For each type, the first type with the same name, size and members.
     same_as: Vec<TypeId>,
-    /// Where the entries and the code of units are.
+    /// The location of each unit's entries and code.
     units: UnitTable,
-    /// Types by the short form of their names; only the first of equal ones.
+    /// Types by the short form of their names. Of equal types, only the first is listed.
     by_short_name: HashMap<String, Vec<TypeId>>,
-    /// Types with closures, by the loose form of their names.
+    /// Closure types, by the loose form of their names.
     by_loose_name: HashMap<String, Vec<TypeId>>,
-    /// The start of thread-locals, relative to each thread's register.
+    /// The start of thread-locals, relative to each thread's register; `None` if it is unknown.
     thread_memory: Option<i64>,
-    /// The number of control bytes of a hash table that the processor compares at once.
+    /// The number of control bytes that a hash table compares at once.
     group: u64,
 }
 
 impl DebugInfo {
-    /// Reads the debug information of a program's file, on as many threads as the system has processors for. A file without
-    /// any gives no types.
+    /// Reads the debug information of a program's file, with one thread for each processor. A file without debug
+    /// information results in no types.
     ///
     /// # Errors
     ///
@@ -90,7 +90,8 @@ impl DebugInfo {
         Self::read_on(file, thread::available_parallelism().map_or(1, NonZero::get))
     }
 
-    /// As [`read`](Self::read), on at most this many threads, and at most 16. The result is the same for any number.
+    /// As [`read`](Self::read), on at most `threads` threads, and at most 16. The result does not depend on the
+    /// number.
     ///
     /// # Errors
     ///
@@ -99,12 +100,12 @@ impl DebugInfo {
         Self::read_files(file, &[], threads)
     }
 
-    /// As [`read`](Self::read), and reads the types in Rust of shared libraries, too. The thread-locals of libraries are
-    /// left out.
+    /// As [`read`](Self::read), and also reads the Rust types of shared libraries. Leaves out the thread-locals of
+    /// libraries.
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read), also for a library.
+    /// As [`read`](Self::read). A library may also cause these errors.
     pub fn read_with(file: &[u8], libraries: &[Library<'_>]) -> Result<Self, TypedError> {
         Self::read_files(file, libraries, thread::available_parallelism().map_or(1, NonZero::get))
     }
@@ -125,7 +126,7 @@ impl DebugInfo {
         Ok(info)
     }
 
-    /// The parts of one file.
+    /// Reads the parts of one file.
     fn read_file(
         file: &[u8],
         threads: usize,
@@ -186,9 +187,10 @@ impl DebugInfo {
         info
     }
 
-    /// The number of buckets and the offset of the control bytes of a hash table in a block of this size.
+    /// The number of buckets and the offset of the control bytes, for a hash table in a block of this size.
     ///
-    /// As the crate hashbrown lays it out: entries, a control byte for each, and those of one more group.
+    /// The layout is the layout of the crate hashbrown: the entries, a control byte for each entry, and one more
+    /// group of control bytes.
     pub(crate) fn buckets(&self, bytes: u64, entry: TypeId) -> Option<(u64, u64)> {
         let entry = self.size(entry);
         let mut buckets: u64 = 2;
@@ -202,7 +204,7 @@ impl DebugInfo {
         }
     }
 
-    /// Arrays have no names in debug information.
+    /// Gives names to arrays. Debug information has no names for them.
     fn name_arrays(&mut self) {
         for index in 0..self.types.len() {
             let TypeKind::Array(element, count) = self.types[index].kind else { continue };
@@ -242,7 +244,7 @@ impl DebugInfo {
             let short = short_type_name(self.name(*id));
             (*id, loose(&short), short)
         };
-        // Shortening names takes about as long as reading them.
+        // Uses several threads, since shortening names takes about as long as reading them.
         let parts: Vec<_> = shown.chunks(shown.len().div_ceil(threads).max(WORTH_A_THREAD)).collect();
         let all = side_by_side(&parts, |part| part.iter().map(short).collect::<Vec<_>>());
         for (id, loose, short) in all.into_iter().flatten() {
@@ -263,12 +265,12 @@ impl DebugInfo {
         self.types.len()
     }
 
-    /// The number of vtables whose types are known.
+    /// The number of vtables with a known type.
     pub fn vtable_count(&self) -> usize {
         self.vtables.len()
     }
 
-    /// The full name of a type, as debug information has it.
+    /// The full name of a type, as in debug information.
     pub fn name(&self, id: TypeId) -> &str {
         self.names.get(self.types[id.index()].name)
     }
@@ -289,13 +291,13 @@ impl DebugInfo {
         }
     }
 
-    /// Whether the allocator sees no difference between two types: their sizes and their alignments are equal.
+    /// Whether two types have the same size and alignment, so that the allocator cannot distinguish them.
     pub(crate) fn same_layout(&self, one: TypeId, other: TypeId) -> bool {
         let layout = |id| (self.size(id), self.align(id, DEEPEST_ARRAY));
         layout(one) == layout(other)
     }
 
-    /// Numbers and pointers have no alignment in debug information: it is their size.
+    /// The alignment of a type. Debug information has no alignment for numbers and pointers; their size is used.
     fn align(&self, id: TypeId, depth: u32) -> u64 {
         let of = &self.types[id.index()];
         match of.kind {
@@ -307,7 +309,8 @@ impl DebugInfo {
         }
     }
 
-    /// The types with this short name, each once. The path to a closure or to an `async` function may be that of a symbol.
+    /// The types with this short name, each once. A symbol's path to a closure or an `async` function is accepted,
+    /// too.
     pub fn with_short_name(&self, name: &str) -> &[TypeId] {
         let by_loose_name = || self.by_loose_name.get(&loose(name)?);
         self.by_short_name.get(name).or_else(by_loose_name).map_or(&[], Vec::as_slice)
@@ -318,12 +321,12 @@ impl DebugInfo {
         self.by_short_name.contains_key(name)
     }
 
-    /// The type with this full name; of several, the first.
+    /// The type with this full name. Of several types, the first.
     pub(crate) fn with_name(&self, name: &str) -> Option<TypeId> {
         self.names.find(name).and_then(|name| self.by_name.get(&name)).copied()
     }
 
-    /// The type with this full name that contains a value of another type.
+    /// The type with this full name that contains a value of the type `part`.
     pub(crate) fn with_name_and_part(&self, name: &str, part: TypeId) -> Option<TypeId> {
         let name = self.names.find(name)?;
         let first = *self.by_name.get(&name)?;
@@ -332,7 +335,7 @@ impl DebugInfo {
         all.find(|id| self.has_part(**id, part, &mut { MOST_PARTS })).copied().or(Some(first))
     }
 
-    /// Whether a value of a type has one of another type in it. `left` bounds the values that are looked at.
+    /// Whether a value of a type contains a value of another type. `left` limits the number of values to examine.
     fn has_part(&self, id: TypeId, part: TypeId, left: &mut u32) -> bool {
         let of = self.get(id);
         let element = match of.kind {
@@ -360,8 +363,8 @@ impl DebugInfo {
         &self.statics
     }
 
-    /// The addresses of a static, or of a thread-local in each thread. `bias` is that of the program, `threads` what
-    /// the threads' registers say.
+    /// The address of a static, or the addresses of a thread-local in each thread. `bias` is the program's bias, and
+    /// `threads` contains the threads' registers for thread-locals.
     pub(crate) fn places(&self, of: &StaticItem, bias: u64, threads: &[u64]) -> Vec<u64> {
         if !of.of_threads {
             return vec![of.address.wrapping_add(bias)];
@@ -370,12 +373,12 @@ impl DebugInfo {
         threads.iter().map(|thread| thread.wrapping_add_signed(start).wrapping_add(of.address)).collect()
     }
 
-    /// A static as the programmer knows it: `static app::STORE`, `thread-local app::CACHE`.
+    /// The name of a static for display: `static app::STORE`, `thread-local app::CACHE`.
     pub(crate) fn static_name(&self, of: &StaticItem) -> String {
         let name = self.text(of.name);
         match of.of_threads {
             false => format!("static {name}"),
-            // The macro has its own items inside.
+            // The macro `thread_local!` adds its own items inside.
             true => format!("thread-local {}", name.split("::{constant#").next().unwrap_or(name)),
         }
     }
@@ -384,7 +387,7 @@ impl DebugInfo {
         self.offsets.binary_search(&reference.0).ok().map(|index| TypeId(index as u32))
     }
 
-    /// The type that a reference means. A declaration stands for the type of its name.
+    /// The type that a reference leads to. For a declaration, it is the type with the declaration's name.
     pub(crate) fn type_at(&self, reference: TypeRef) -> Option<TypeId> {
         let id = self.at(reference)?;
         match &self.types[id.index()] {
@@ -393,12 +396,13 @@ impl DebugInfo {
         }
     }
 
-    /// The first of the types with this one's name, size and members: units repeat types.
+    /// The first type with this type's name, size and members. Units repeat types.
     pub(crate) fn same_as(&self, id: TypeId) -> TypeId {
         self.same_as[id.index()]
     }
 
-    /// Whether the first member of a type, or the first member of that, is of another type, or an array of it.
+    /// Whether a type starts with another type: its first member, or a first member deeper inside, is that type or an
+    /// array of it.
     pub(crate) fn starts_with(&self, mut id: TypeId, other: TypeId) -> bool {
         for _ in 0..16 {
             if self.same_as(id) == self.same_as(other) {
@@ -416,9 +420,9 @@ impl DebugInfo {
         false
     }
 
-    /// Whether a type is an array of another one, or an array of such arrays.
+    /// Whether a type is an array of another type, or an array of such arrays.
     pub(crate) fn is_array_of(&self, mut id: TypeId, other: TypeId) -> bool {
-        // Damaged debug information may have an array of itself.
+        // Bounded: in damaged debug information, an array may contain itself.
         for _ in 0..16 {
             let TypeKind::Array(element, _) = self.get(id).kind else { return false };
             let Some(element) = self.type_at(element) else { return false };
@@ -430,14 +434,14 @@ impl DebugInfo {
         false
     }
 
-    /// Whether a type is that of an `async` function, block or closure, or of another coroutine.
+    /// Whether a type belongs to an `async` function, block or closure, or to another coroutine.
     pub(crate) fn is_coroutine(&self, id: TypeId) -> bool {
         let variants = self.get(id).variants.as_deref();
         let discriminant = variants.and_then(|variants| variants.discriminant);
         discriminant.is_some_and(|member| self.text(member.name) == types::STATE)
     }
 
-    /// The type behind the vtable at an address of the file, and whether no other type has the same vtable.
+    /// The type of the vtable at an address of the file, and whether the vtable belongs to this type alone.
     pub(crate) fn behind_vtable(&self, address: u64) -> Option<(TypeId, bool)> {
         let of = self.vtables.get(&address)?;
         Some((*of, !self.shared_vtables.contains(&address)))

@@ -1,4 +1,4 @@
-//! Strings and slices of bytes that another block has, too.
+//! Finds strings and slices of bytes whose contents occur in several blocks.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -7,24 +7,24 @@ use crate::infer::TypedHeap;
 use crate::memory::MemorySource;
 use crate::walk::TypedContents;
 
-/// Contents are read in pieces of this size.
+/// The size of the pieces in which contents are read, in bytes.
 const PIECE: usize = 1 << 16;
 
-/// Copies of one type that the same field holds.
+/// Copies of one type that are held by the same field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DuplicateRow {
     /// The type: `str` or a slice of bytes.
     pub name: String,
-    /// The field that holds the copies, as in [`ChainLink::name`](crate::ChainLink::name).
+    /// The field that holds the copies, named as in [`ChainLink::name`](crate::ChainLink::name).
     pub held_by: String,
-    /// The number of copies. The first block with these contents does not count.
+    /// The number of copies. The first block with given contents is not a copy.
     pub blocks: u64,
-    /// Their requested bytes.
+    /// The requested bytes of the copies.
     pub bytes: u64,
-    /// How many different contents these are.
+    /// The number of different contents among the copies.
     pub different: u64,
-    /// The address of one of them.
+    /// The address of one copy.
     pub example: u64,
 }
 
@@ -32,25 +32,26 @@ pub struct DuplicateRow {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Duplicates {
-    /// The rows by descending bytes, then by name.
+    /// The rows, ordered by bytes, the largest first, and then by name.
     pub rows: Vec<DuplicateRow>,
     /// The number of all copies.
     pub blocks: u64,
-    /// Their requested bytes.
+    /// The requested bytes of all copies.
     pub bytes: u64,
-    /// The number of strings and slices whose length is unknown, or whose contents cannot be read.
+    /// The number of strings and slices with unknown length or unreadable contents.
     pub unknown_blocks: u64,
 }
 
-/// The length of contents, and two hashes of them with keys of this run.
+/// The length of contents, and two hashes with random keys of this run.
 type ContentsKey = (u64, u64, u64);
 
 impl TypedHeap<'_> {
-    /// Strings and slices of bytes that are equal, empty ones apart. `memory` is that of [`TypedHeap::new`]. This is the only
-    /// function that looks at such contents; it keeps hashes of them while it runs, and the result has none of them.
+    /// Finds equal strings and slices of bytes that are not empty. `memory` must be the memory passed to
+    /// [`TypedHeap::new`]. Only this function reads such contents. It stores hashes while it runs, and the result
+    /// contains no contents.
     ///
-    /// A scan dump has whole words only: the end of a string whose block has 20 bytes is known to a core file or a
-    /// process, with which [`LayeredMemory`](crate::LayeredMemory) combines it.
+    /// A scan dump contains only whole words, so it lacks the last bytes of a block of 20 bytes. A core file or a
+    /// process has them: combine both with [`LayeredMemory`](crate::LayeredMemory).
     pub fn duplicates(&self, memory: &dyn MemorySource) -> Duplicates {
         let mut found = Duplicates::default();
         let hashers = [RandomState::new(), RandomState::new()];
@@ -99,11 +100,12 @@ impl TypedHeap<'_> {
         found
     }
 
-    /// The length of a string or of a slice of bytes; `None` if the block is neither, `Some(None)` if the length is unknown.
+    /// The length of a string or of a slice of bytes. `None` if the block is neither, `Some(None)` if the length is
+    /// unknown.
     fn bytes_of(&self, block: usize) -> Option<Option<u64>> {
         let info = self.walk.info();
         match self.contents[block]? {
-            // A ring of bytes has its start elsewhere.
+            // A ring buffer of bytes starts elsewhere.
             TypedContents::Slice { element, first: 0, len } if info.name(element) == "u8" => {
                 Some(len.map(|len| len.min(self.blocks()[block].requested)))
             }
@@ -112,7 +114,7 @@ impl TypedHeap<'_> {
     }
 }
 
-/// The key of contents; `None` if they cannot be read.
+/// The key of contents; `None` if they are unreadable.
 fn hashed(
     memory: &dyn MemorySource,
     mut address: u64,
@@ -124,7 +126,7 @@ fn hashed(
     let mut left = len;
     while left > 0 {
         let piece = left.min(PIECE as u64) as usize;
-        // A hasher may depend on how its input is cut, so all contents are cut alike.
+        // A hash may depend on how its input is split, so all contents are split in the same way.
         if !fill(memory, address, &mut buffer[..piece]) {
             return None;
         }
@@ -135,7 +137,8 @@ fn hashed(
     Some((len, states[0].finish(), states[1].finish()))
 }
 
-/// Reads until the buffer is full. A scan dump has whole words only, and another reader may have the rest.
+/// Reads until the buffer is full. Several reads may be needed: a scan dump contains only whole words, and another
+/// source may have the remaining bytes.
 fn fill(memory: &dyn MemorySource, address: u64, into: &mut [u8]) -> bool {
     let mut filled = 0;
     while filled < into.len() {

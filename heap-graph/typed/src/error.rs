@@ -1,27 +1,28 @@
-//! Errors of reading debug information, memory and dumps.
+//! Errors when reading debug information, memory and dumps.
 
 use core::fmt;
 
 use dmd_analyze::AnalyzeError;
 use heap_graph::graph::GraphError;
 
-/// Why a heap gets no types.
+/// The reason why the blocks of a heap cannot get types.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TypedError {
     /// A file cannot be read.
     Io(std::io::Error),
-    /// The program is not an object file that the reader knows: the reason.
+    /// The program is not a supported object file; the text is the reason.
     NotAProgram(String),
-    /// The debug information is damaged. The offset of the unit in `.debug_info`, and the reason.
+    /// The debug information is damaged. The fields are the offset of the unit in `.debug_info`, and the reason.
     DebugInfo(u64, gimli::Error),
-    /// The debug information exceeds a limit of the reader. The offset of the unit in `.debug_info`, and the limit.
+    /// The debug information exceeds a limit of the reader. The fields are the offset of the unit in `.debug_info`,
+    /// and the limit.
     Bounded(u64, DebugInfoLimit),
-    /// The file is not a core file of a 64-bit little-endian ELF system: the reason.
+    /// The file is not a core file of a 64-bit little-endian ELF system; the text is the reason.
     NotACore(&'static str),
-    /// The dump cannot give the blocks.
+    /// The blocks of the dump cannot be used.
     Dump(AnalyzeError),
-    /// The dump has the block at this address twice, or two blocks overlap there.
+    /// The dump contains the block at this address twice, or two blocks overlap there.
     Overlap(u64),
     /// The graph exceeds its limits.
     Graph(GraphError),
@@ -31,13 +32,13 @@ pub enum TypedError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DebugInfoLimit {
-    /// Entries have more attributes, or abbreviations are read more often, than files of this size need.
+    /// The entries have more attributes, or more abbreviations are read, than a file of this size needs.
     Work,
-    /// Entries are nested more than 256 deep.
+    /// The entries are nested more than 256 levels deep.
     Nesting,
-    /// All names together take more than 256 MiB.
+    /// All names together are larger than 256 MiB.
     Names,
-    /// Sections take more than the limit for their unpacked bytes.
+    /// The compressed sections exceed the limit for unpacked bytes.
     Unpacked,
 }
 

@@ -1,9 +1,10 @@
-//! Pointers that contradict the known types of blocks, until they are weighed.
+//! Stores pointers that contradict the known types of blocks, until they are weighed.
 //!
-//! A pointer may be a stale word: of a vector beyond its length, of a local that was moved away, of a raw pointer. The block to
-//! which it led is freed, and another one has its place. The stack of that one is right, and a pointer that says the same
-//! proves it. A pointer is right, and the stack is not, where a buffer changed its elements in place, where bytes are room for
-//! values, and where the compiler merged the functions of several types.
+//! A pointer may be a stale word: in a vector beyond its length, in a local that was moved, or in an unused raw
+//! pointer. The block to which it led has been freed, and another block has its place. The stack of the new block is
+//! right. A live pointer with the same type proves this. In three cases the pointer is right and the stack is wrong:
+//! a buffer changed its elements in place, bytes are room for values, or the compiler merged the functions of several
+//! types.
 
 use std::collections::BTreeMap;
 
@@ -17,27 +18,27 @@ use crate::walk::TypedContents;
 /// The maximum number of rounds in which blocks get other types.
 const MOST_ROUNDS: usize = 16;
 
-/// The maximum number of pointers that are kept for one block.
+/// The maximum number of contradicting pointers that are stored for a block.
 const MOST_CLAIMS: usize = 64;
 
-/// A pointer that contradicts what is known of its block.
+/// A pointer that contradicts the known type of its block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PointerClaim {
-    /// The block that has the pointer; `None` for a static.
+    /// The block that contains the pointer; `None` for a static.
     pub(crate) holder: Option<u32>,
     pub(crate) contents: TypedContents,
-    /// It frees the block, whose size is that of its capacity.
+    /// Whether the pointer owns the block: it frees the block, and its capacity is the block's size.
     pub(crate) owns: bool,
 }
 
-/// Whether owners of bytes have them as text.
+/// Whether the owners of a block of bytes treat the bytes as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextEvidence {
     Unknown,
-    /// They are text for an owner that may be a stale word.
+    /// The bytes are text for an owner that may be a stale word.
     Perhaps,
     Text,
-    /// They are bytes for an owner that is certainly there.
+    /// The bytes are not text for an owner that is certainly live.
     Bytes,
 }
 
@@ -61,14 +62,14 @@ impl TextEvidence {
 /// The evidence of all pointers.
 #[derive(Debug)]
 pub(crate) struct Evidence {
-    /// For each block how many pointers name its type, at most 255.
+    /// For each block, the number of pointers that name its type, at most 255.
     agreeing: Vec<u8>,
     claims: BTreeMap<usize, Vec<PointerClaim>>,
-    /// Blocks that have got their types from what contradicted them.
+    /// The blocks whose types were changed to the types of contradicting pointers.
     decided: HashSet<usize>,
-    /// Those of the last round.
+    /// The blocks whose types changed in the last round.
     changed: HashSet<u32>,
-    /// Types whose pointers lead to larger blocks, too.
+    /// Types whose pointers also lead to larger blocks.
     headers: HashSet<TypeId>,
     rounds: usize,
 }
@@ -85,7 +86,7 @@ impl Evidence {
         }
     }
 
-    /// Counts a pointer that names the type of its block. Gives whether one did before.
+    /// Counts a pointer that names the type of its block. Returns whether an earlier pointer has named it, too.
     pub(crate) fn confirm(&mut self, block: usize) -> bool {
         let count = &mut self.agreeing[block];
         let before = *count > 0;
@@ -93,7 +94,7 @@ impl Evidence {
         before
     }
 
-    /// Takes back a pointer that named the type of its block. If there were 255 or more, the number stays.
+    /// Removes a pointer that named the type of its block. A count of 255 stays, since it may stand for more.
     pub(crate) fn retract(&mut self, block: usize) {
         let count = &mut self.agreeing[block];
         if *count < u8::MAX {
@@ -101,17 +102,17 @@ impl Evidence {
         }
     }
 
-    /// Whether a pointer names the type of a block.
+    /// Whether a pointer names the type of the block.
     pub(crate) fn is_confirmed(&self, block: usize) -> bool {
         self.agreeing[block] > 0
     }
 
-    /// How many pointers name the type of a block.
+    /// The number of pointers that name the type of the block.
     pub(crate) fn pointers(&self, block: usize) -> usize {
         self.agreeing[block].into()
     }
 
-    /// Keeps a pointer that contradicts what is known of a block.
+    /// Stores a pointer that contradicts the known type of a block.
     pub(crate) fn claim(&mut self, block: usize, claim: PointerClaim) {
         if self.decided.contains(&block) {
             return;
@@ -122,19 +123,20 @@ impl Evidence {
         }
     }
 
-    /// Notes that a pointer of a type leads to the start of a block of another size.
+    /// Records that a pointer of a type leads to the start of a block of another size.
     pub(crate) fn note_size(&mut self, of: TypeId, is_larger: bool) {
         if is_larger {
             self.headers.insert(of);
         }
     }
 
-    /// Whether pointers of a type lead to larger blocks, too.
+    /// Whether pointers of a type also lead to larger blocks.
     pub(crate) fn is_header(&self, of: TypeId) -> bool {
         self.headers.contains(&of)
     }
 
-    /// The blocks to weigh next, with the pointers that contradict them. Pointers from blocks that are weighed themselves wait.
+    /// The blocks to weigh next, with the pointers that contradict them. Pointers from blocks that are still to be
+    /// weighed wait.
     pub(crate) fn next(&mut self) -> Option<Vec<(usize, Vec<PointerClaim>)>> {
         self.rounds += 1;
         if self.claims.is_empty() || self.rounds > MOST_ROUNDS {
@@ -157,7 +159,7 @@ impl Evidence {
         Some(ready.into_iter().collect())
     }
 
-    /// The type that most pointers name, with their number; the first one of equals.
+    /// The type that most pointers name, and the number of these pointers. Of equal numbers, the first.
     pub(crate) fn heaviest(
         &self,
         info: &DebugInfo,
@@ -168,7 +170,7 @@ impl Evidence {
             match sums.iter_mut().find(|(known, _)| is_same(info, known.contents, claim.contents)) {
                 Some((known, count)) => {
                     *count += 1;
-                    // An owner knows the length, too.
+                    // A pointer that owns the block also has the length.
                     if claim.owns && !known.owns {
                         *known = *claim;
                     }
@@ -180,14 +182,14 @@ impl Evidence {
         sums.into_iter().find(|(_, count)| *count == most)
     }
 
-    /// A block gets the type that this many pointers name.
+    /// Records that the block gets the type that this many pointers name.
     pub(crate) fn decide(&mut self, block: usize, pointers: usize) {
         self.decided.insert(block);
         self.agreeing[block] = u8::try_from(pointers).unwrap_or(u8::MAX);
         self.changed.extend(u32::try_from(block));
     }
 
-    /// Forgets the pointers of blocks that have other types now.
+    /// Removes the pointers of blocks whose types have changed.
     pub(crate) fn forget_decided(&mut self) {
         let changed = core::mem::take(&mut self.changed);
         if changed.is_empty() {

@@ -1,4 +1,4 @@
-//! The typed heap as a graph, for censuses, dominators, paths and snapshots.
+//! Turns the typed heap into a graph, for censuses, dominators, paths and snapshots.
 
 use dmd_analyze::Dump;
 use hashbrown::HashMap;
@@ -10,25 +10,25 @@ use crate::infer::{BlockEdge, TypedHeap};
 use crate::path::FieldPathId;
 use crate::type_name::NameBasis;
 
-/// The id of the root. Blocks have their addresses as ids, and no block lies there.
+/// The id of the root. The ids of blocks are their addresses, which are larger.
 const ROOT: NodeId = NodeId(1);
 
 /// The type of the graph's root.
 pub const ROOTS: &str = "roots";
 
-/// The name of edges to blocks without a known holder: no block, no static and no thread holds them.
+/// The name of edges to blocks without a known holder: blocks, statics and threads do not hold them.
 pub(crate) const FROM_OUTSIDE: &str = "held from outside of the heap";
 
-/// The name of edges to one block of each cycle without a known holder outside of the cycle.
+/// The name of edges to one block of each cycle that only the cycle itself holds.
 pub(crate) const IN_A_CYCLE: &str = "in a cycle that nothing else holds";
 
 /// The name of an edge from a word of a block without a layout.
 pub(crate) const WORD: &str = "a word";
 
 impl TypedHeap<'_> {
-    /// The graph: a node for each block, with its address as id, its usable bytes, its type and, as in the dump from
-    /// which the heap is, the stack that allocated it. Edges have the paths of fields. The root holds the statics and the
-    /// blocks that nothing else holds.
+    /// The graph of the heap. It has a node for each block. A node has the block's address as its id, its usable
+    /// bytes, its type, and the stack that allocated it. `dump` must be the dump of the heap. Edges have the paths of
+    /// fields as names. The root holds the statics, and the blocks without another holder.
     ///
     /// # Errors
     ///
@@ -83,21 +83,22 @@ impl TypedHeap<'_> {
         NodeId(self.blocks[block].address)
     }
 
-    /// The name of the holder of a block of `not_held`.
+    /// The name of the edge to a block of `not_held`.
     pub(crate) fn outer_holder(&self, block: usize, is_held: &[bool]) -> &str {
         let unknown = if is_held[block] { IN_A_CYCLE } else { FROM_OUTSIDE };
         self.from_threads.text(block).unwrap_or(unknown)
     }
 
-    /// Whether another block holds each block.
+    /// For each block, whether another block holds it.
     pub(crate) fn held_by_blocks(&self) -> Vec<bool> {
         let mut is_held = vec![false; self.blocks.len()];
         self.edges.iter().for_each(|edge| is_held[edge.to as usize] = true);
         is_held
     }
 
-    /// Blocks from which, together with the statics, all blocks can be reached: each block that no other block holds, and
-    /// one block of each cycle that no block outside of the cycle holds; if possible, a block that a thread holds.
+    /// Blocks from which, together with the statics, all blocks are reachable. These are the blocks that no other
+    /// block holds, and one block of each cycle that no outside block holds. In a cycle, a block that a thread holds
+    /// is preferred.
     pub(crate) fn find_not_held(&self) -> Vec<usize> {
         let is_held = self.held_by_blocks();
         let mut reached = vec![false; self.blocks.len()];
@@ -109,8 +110,8 @@ impl TypedHeap<'_> {
         for block in first.chain(by_threads) {
             self.reach_from(block, &mut roots, &mut waiting, &mut reached);
         }
-        // A walk leaves a block of a cycle after everything that only the cycle holds. So the last block that it leaves, of
-        // those not reached yet, is in a cycle, and nothing outside of the cycle holds it.
+        // A walk leaves a block of a cycle after all blocks that only the cycle holds. So the last left block that is
+        // not yet reached is in a cycle, and no block outside of the cycle holds it.
         for block in self.order_of_leaving(&reached).into_iter().rev() {
             self.reach_from(block, &mut roots, &mut waiting, &mut reached);
         }
@@ -131,11 +132,11 @@ impl TypedHeap<'_> {
         }
     }
 
-    /// The blocks that are not reached, in the order in which a depth-first walk of them leaves them.
+    /// The blocks that are not reached, in the order in which a depth-first walk leaves them.
     fn order_of_leaving(&self, reached: &[bool]) -> Vec<usize> {
         let mut entered = reached.to_vec();
         let mut left = Vec::new();
-        // Blocks on the way, with their next edge.
+        // The blocks on the current path, each with its next edge.
         let mut way: Vec<(usize, usize)> = Vec::new();
         for start in 0..self.blocks.len() {
             if core::mem::replace(&mut entered[start], true) {
@@ -167,13 +168,14 @@ impl TypedHeap<'_> {
         }
     }
 
-    /// The number and the usable bytes of blocks that statics and thread-locals hold, directly or through others.
+    /// The number and the usable bytes of blocks that statics and thread-locals hold, directly or through other
+    /// blocks.
     pub fn held_by_statics(&self) -> (usize, u64) {
         self.held_by(self.from_statics.iter().map(|(_, edge)| edge.to as usize).collect())
     }
 
     /// The number and the usable bytes of blocks that statics, thread-locals and threads hold, directly or through
-    /// others.
+    /// other blocks.
     pub fn held_by_roots(&self) -> (usize, u64) {
         let statics = self.from_statics.iter().map(|(_, edge)| edge.to as usize);
         let by_threads = self.not_held.iter().copied().filter(|block| self.from_threads.hold(*block));
@@ -188,7 +190,7 @@ impl TypedHeap<'_> {
     }
 }
 
-/// The youngest frame of each stack of the dump.
+/// The innermost frame of each stack of the dump.
 fn stacks(dump: &Dump, builder: &mut GraphBuilder) -> Result<Vec<Option<GraphFrameId>>, TypedError> {
     let mut all = Vec::new();
     for stack in dump.stacks() {

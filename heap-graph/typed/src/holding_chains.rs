@@ -1,4 +1,4 @@
-//! Why blocks are alive: their holders, and a shortest chain of fields from a static to each.
+//! Why blocks are alive: their holders, and a shortest chain of fields from a static to each block.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,10 +6,10 @@ use crate::graph::WORD;
 use crate::infer::TypedHeap;
 use crate::path::FieldPathId;
 
-/// Who holds a block, on a shortest chain.
+/// The holder of a block on a shortest chain.
 #[derive(Clone, Copy, Debug)]
 enum HeldBy {
-    /// The index of the edge from a static.
+    /// A static: the index of the edge from it.
     Static(usize),
     Outside,
     Block(u32, Option<FieldPathId>),
@@ -20,7 +20,7 @@ enum HeldBy {
 pub struct HoldingChains<'h, 'i> {
     heap: &'h TypedHeap<'i>,
     held_by: Vec<HeldBy>,
-    /// Whether another block holds each block.
+    /// For each block, whether another block holds it.
     is_held: Vec<bool>,
 }
 
@@ -28,9 +28,9 @@ pub struct HoldingChains<'h, 'i> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChainLink {
-    /// The index of the block that holds the next one; `None` for a static, or for what is outside of the heap.
+    /// The index of the block that holds the next block; `None` for a static, and for a holder outside of the heap.
     pub block: Option<usize>,
-    /// `static own::STORE.users`, `User.email`, or that something outside of the heap is the holder.
+    /// The name for display: `static own::STORE.users`, `User.email`, or a text for a holder outside of the heap.
     pub name: String,
 }
 
@@ -38,17 +38,17 @@ pub struct ChainLink {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HolderRow {
-    /// As in [`ChainLink::name`].
+    /// The name of the field, as in [`ChainLink::name`].
     pub name: String,
     /// The number of blocks.
     pub blocks: u64,
-    /// Their usable bytes.
+    /// The usable bytes of the blocks.
     pub bytes: u64,
 }
 
 impl<'i> TypedHeap<'i> {
-    /// Finds a shortest chain to each block. Chains begin at statics; to what no static holds, they begin outside of the
-    /// heap.
+    /// Finds a shortest chain to each block. A chain starts at a static. For a block that no static holds, the chain
+    /// starts outside of the heap.
     pub fn holding_chains(&self) -> HoldingChains<'_, 'i> {
         let mut held_by = vec![None; self.blocks().len()];
         let mut waiting = VecDeque::new();
@@ -93,7 +93,8 @@ impl HoldingChains<'_, '_> {
         chain
     }
 
-    /// The fields that hold these blocks, each block counted once, by descending bytes, then by name.
+    /// The fields that hold these blocks, ordered by bytes, the largest first, and then by name. Each block counts
+    /// once.
     pub fn holders(&self, blocks: impl IntoIterator<Item = usize>) -> Vec<HolderRow> {
         let mut rows: BTreeMap<String, (u64, u64)> = BTreeMap::new();
         for block in blocks {
@@ -118,7 +119,7 @@ impl HoldingChains<'_, '_> {
             HeldBy::Block(by, path) => {
                 let by = by as usize;
                 let path = text(path).unwrap_or_else(|| format!(" ({WORD})"));
-                // The brackets of a slice are its elements.
+                // In the name of a slice type, the brackets mean its elements.
                 let name = heap.type_name(by);
                 let path =
                     if name.starts_with('[') { path.strip_prefix("[]").unwrap_or(&path) } else { &path };

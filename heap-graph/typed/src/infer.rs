@@ -1,8 +1,9 @@
-//! The types of all blocks: first from their stacks, then from the pointers of typed values to them.
+//! Infers the types of all blocks: first from their stacks, then from the pointers of typed values to them.
 //!
-//! A pointer counts only if it leads to the start of a block (to the control bytes of a table) and if the block's size
-//! fits. Where pointers contradict a stack, or each other, all of them are weighed ([`evidence`](crate::evidence)): a pointer
-//! may be a stale word that leads to a freed block, whose place another block has now.
+//! A pointer counts only if it leads to the start of a block (or to the control bytes of a hash table), and if the
+//! block's size fits. If pointers contradict a stack or each other, all of them are weighed
+//! ([`evidence`](crate::evidence)): a pointer may be a stale word that leads to a freed block, whose place another
+//! block has now.
 
 mod weigh;
 
@@ -24,18 +25,18 @@ use crate::threads::ThreadWords;
 use crate::views::{is_changed, is_list_of, is_same, is_text_of, is_view, more_precise};
 use crate::walk::{FoundPointer, PointerTarget, TypedContents, ValueWalk};
 
-/// The largest static that is read, in bytes.
+/// The size of the largest static that is read, in bytes.
 const LARGEST_STATIC: u64 = 1 << 20;
 
 /// The source of a block's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TypeOrigin {
-    /// The block has no type, or one without a layout.
+    /// The block has no type, or a type without a layout.
     Nobody,
-    /// Its allocation stack.
+    /// The block's allocation stack.
     Stack,
-    /// A pointer to it.
+    /// A pointer to the block.
     Owner,
 }
 
@@ -43,7 +44,7 @@ pub enum TypeOrigin {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockEdge {
     pub(crate) to: u32,
-    /// `None` for a word of a block without a layout.
+    /// The path of the field; `None` for a word of a block without a layout.
     pub(crate) path: Option<FieldPathId>,
 }
 
@@ -54,23 +55,23 @@ pub struct TypedHeap<'i> {
     pub(crate) index: BlockIndex,
     pub(crate) contents: Vec<Option<TypedContents>>,
     origins: Vec<TypeOrigin>,
-    /// Whether blocks of bytes are text for their owners.
+    /// For each block of bytes, the evidence that it is text.
     pub(crate) text: Vec<TextEvidence>,
     pub(crate) edges: Vec<BlockEdge>,
-    /// Where each block's edges start, and the end.
+    /// The start of each block's edges, and the end of all edges.
     pub(crate) firsts: Vec<usize>,
-    /// Edges from statics, with the index of each static.
+    /// The edges from statics, each with the index of its static.
     pub(crate) from_statics: Vec<(usize, BlockEdge)>,
-    /// Blocks that lead, together with the statics, to all others.
+    /// Blocks from which, together with the statics, all other blocks are reachable.
     pub(crate) not_held: Vec<usize>,
-    /// Which of these threads hold.
+    /// The blocks that threads hold.
     pub(crate) from_threads: ThreadWords,
     pub(crate) stacks: StackTypeIndex,
     pub(crate) walk: ValueWalk<'i>,
     agreement: Agreement,
 }
 
-/// The work of inference.
+/// The state of an inference.
 struct Inference<'i, 'm, 'd> {
     heap: TypedHeap<'i>,
     reader: MemoryReader<'m>,
@@ -78,25 +79,25 @@ struct Inference<'i, 'm, 'd> {
     threads: Vec<u64>,
     queue: VecDeque<u32>,
     evidence: Evidence,
-    /// The element types that `InternalNode`s have in place of `LeafNode`s.
+    /// For each `LeafNode` type, the `InternalNode` type that may replace it; `None` if there is none.
     inner_nodes: HashMap<TypeId, Option<TypeId>>,
 }
 
-/// Why statics are read.
+/// The purpose of reading statics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StaticsPass {
-    /// For the types behind pointers that are certainly there.
+    /// To find types behind pointers that are certainly live.
     Sure,
-    /// For lengths, also behind pointers that fit a block.
+    /// To find lengths, including pointers that only fit a block.
     Fitting,
     Edges,
 }
 
 impl<'i> TypedHeap<'i> {
-    /// Gives types to the blocks of a dump of scan mode, whose frames were looked up ([`Dump::symbolize`]). Contents
-    /// come from `memory`, of the same moment; `bias` is the difference between the addresses in memory and in the
-    /// file from which `info` is. Blocks without pointers, such as strings, are not read; reading ahead may copy
-    /// them for a moment.
+    /// Infers the types of the blocks of a dump in scan mode. The dump's frames must have been looked up
+    /// ([`Dump::symbolize`]). `memory` contains the program's memory at the same moment. `bias` is the difference
+    /// between addresses in memory and addresses in the file of `info`. Blocks without pointers, such as strings, are
+    /// not read; reading ahead may copy them for a moment.
     ///
     /// # Errors
     ///
@@ -142,7 +143,8 @@ impl<'i> TypedHeap<'i> {
         work.statics(StaticsPass::Sure);
         work.spread();
         work.settle();
-        // A static that is initialized late may be uninitialized. Its pointers count if they fit the known blocks.
+        // A static that is initialized late may still be uninitialized. Its pointers count if they fit the known
+        // blocks.
         work.statics(StaticsPass::Fitting);
         work.spread();
         work.settle();
@@ -166,24 +168,24 @@ impl<'i> TypedHeap<'i> {
         self.origins[block]
     }
 
-    /// Whether a block has a type, from its stack or from an owner.
+    /// Whether the block has a type, from its stack or from an owner.
     pub fn is_typed(&self, block: usize) -> bool {
         let verdict = || self.stacks.verdict(self.blocks[block].stack);
         self.contents[block].is_some() || verdict().is_some_and(|verdict| verdict.type_name().is_some())
     }
 
-    /// Whether the size of a block contradicts the type that its stack names.
+    /// Whether the block's size contradicts the type that its stack names.
     pub fn misfits(&self, block: usize) -> bool {
         self.contents[block].is_none() && self.stacks.misfits(&self.blocks[block], self.walk.info())
     }
 
-    /// How far stacks and owners agree.
+    /// The agreement of stacks and owners.
     pub fn agreement(&self) -> &Agreement {
         &self.agreement
     }
 
-    /// The pointers of a block: the index of the block to which each leads, and the path of its field. The path is `None`
-    /// for a word of a block without a layout.
+    /// The pointers of a block: the index of the target block, and the path of the field. The path is `None` for a
+    /// word of a block without a layout.
     pub fn edges(&self, block: usize) -> impl Iterator<Item = (usize, Option<String>)> {
         let info = self.walk.info();
         self.edges[self.firsts[block]..self.firsts[block + 1]]
@@ -191,13 +193,14 @@ impl<'i> TypedHeap<'i> {
             .map(move |edge| (edge.to as usize, edge.path.map(|path| self.walk.paths.text(path, info))))
     }
 
-    /// The pointers of statics and thread-locals: the path of the field, from these on, and the index of the block.
+    /// The pointers of statics and thread-locals: the name of the static with the path of the field, and the index of
+    /// the target block.
     pub fn statics(&self) -> impl Iterator<Item = (String, usize)> {
         let all = self.from_statics.iter().enumerate();
         all.map(move |(at, (_, edge))| (self.static_text(at), edge.to as usize))
     }
 
-    /// The static or the thread-local of an edge from one, and the path of its field.
+    /// The static or thread-local of an edge, with the path of its field.
     pub(crate) fn static_text(&self, at: usize) -> String {
         let info = self.walk.info();
         let (index, edge) = &self.from_statics[at];
@@ -208,7 +211,7 @@ impl<'i> TypedHeap<'i> {
 }
 
 impl Inference<'_, '_, '_> {
-    /// Reads what a block holds, and finds its pointers. Gives whether there was anything to read.
+    /// Reads the contents of a block and finds its pointers. Returns whether the block could contain pointers.
     fn read_pointers(&mut self, block: usize) -> bool {
         let Some(contents) = self.heap.contents[block] else { return false };
         if !self.heap.walk.has_any(contents) {
@@ -216,7 +219,8 @@ impl Inference<'_, '_, '_> {
         }
         let HeapBlock { address, requested, .. } = self.heap.blocks[block];
         self.heap.walk.block(self.reader.read(address, requested), contents);
-        // `vec![..]` makes a boxed array, which may have more elements than its vector: only an owner has the number.
+        // `vec![..]` allocates a boxed array, which may have more elements than its vector. Only an owner has the
+        // vector's length.
         if self.is_array_by_stack(block) && !self.evidence.is_confirmed(block) {
             self.heap.walk.found.iter_mut().for_each(|found| found.sure = false);
         }
@@ -255,7 +259,7 @@ impl Inference<'_, '_, '_> {
         }
     }
 
-    /// Follows the pointers of typed blocks until no block gets a type.
+    /// Follows the pointers of typed blocks until no more blocks get types.
     fn spread(&mut self) {
         while let Some(block) = self.queue.pop_front() {
             if self.read_pointers(block as usize) {
@@ -268,7 +272,8 @@ impl Inference<'_, '_, '_> {
         }
     }
 
-    /// The block that a pointer leads to, and the contents that the pointer names, if the size fits.
+    /// The target block of a pointer, and the contents that the pointer names. The contents are `None` if the size
+    /// does not fit.
     fn find_target(&mut self, pointer: &FoundPointer) -> Option<(usize, Option<TypedContents>)> {
         let info = self.heap.walk.info();
         let index = self.heap.index.find(&self.heap.blocks, pointer.value)?;
@@ -302,7 +307,8 @@ impl Inference<'_, '_, '_> {
         Some((index, said))
     }
 
-    /// The node of a B-tree that has further nodes. Pointers have the type of one that has none.
+    /// The `InternalNode` type for the `LeafNode` type of a B-tree. Pointers to both kinds of nodes have the
+    /// `LeafNode` type.
     fn inner_node(&mut self, leaf: TypeId) -> Option<TypeId> {
         let info = self.heap.walk.info();
         *self.inner_nodes.entry(leaf).or_insert_with(|| {
@@ -312,8 +318,8 @@ impl Inference<'_, '_, '_> {
         })
     }
 
-    /// Takes over the type of a pointer's target, if it is more than is known. A contradiction is kept until all types are
-    /// known. `holder` is the block that has the pointer; `None` for a static.
+    /// Gives the type of a pointer to its target, if it adds to the known type. Stores a contradiction until all
+    /// types are known. `holder` is the block with the pointer; `None` for a static.
     fn take_over(&mut self, holder: Option<u32>, pointer: &FoundPointer) {
         let Some((index, said)) = self.find_target(pointer) else { return };
         let is_evidence = pointer.sure && pointer.certain();
@@ -342,7 +348,7 @@ impl Inference<'_, '_, '_> {
                     None => return,
                 }
             }
-            // The memory is the same, and text is more precise.
+            // The memory is the same, and "text" is more precise.
             Some(known) if is_text_of(info, known, said) => {
                 self.heap.origins[index] = TypeOrigin::Owner;
                 said
@@ -366,7 +372,7 @@ impl Inference<'_, '_, '_> {
         self.queue.push_back(index as u32);
     }
 
-    /// Notes that a pointer leads to the start of a block that is larger than the pointer's type.
+    /// Records that a pointer leads to the start of a block that is larger than the pointer's type.
     fn note_header(&mut self, index: usize, pointer: &FoundPointer) {
         let block = self.heap.blocks[index];
         if let PointerTarget::Start { contents: TypedContents::One(of), .. } = pointer.target
@@ -377,7 +383,7 @@ impl Inference<'_, '_, '_> {
         }
     }
 
-    /// Takes over the length that a pointer has, if its type is known already.
+    /// Gives the length of a pointer to its target, if the target's type is already known.
     fn take_over_length(&mut self, pointer: &FoundPointer) {
         let Some((index, Some(said))) = self.find_target(pointer) else { return };
         let Some(known) = self.heap.contents[index] else { return };
@@ -390,7 +396,7 @@ impl Inference<'_, '_, '_> {
         }
     }
 
-    /// The edges, and how far stacks and owners agree, now that all types are known.
+    /// Collects the edges and compares stacks with owners, now that all types are known.
     fn finish(&mut self) {
         for block in 0..self.heap.blocks.len() {
             self.heap.firsts.push(self.heap.edges.len());
@@ -406,7 +412,7 @@ impl Inference<'_, '_, '_> {
                 self.add_word_edges(block);
                 self.heap.agreement.without_layout += 1;
             }
-            // The places of an arena's values are unknown.
+            // The addresses of an arena's values are unknown, so each word may be a pointer.
             if let Some(TypedContents::Chunk { .. }) = self.heap.contents[block] {
                 self.add_word_edges(block);
             }
@@ -414,7 +420,7 @@ impl Inference<'_, '_, '_> {
         self.heap.firsts.push(self.heap.edges.len());
     }
 
-    /// Whether the stack names a block of characters or numbers. These have no pointers.
+    /// Whether the stack names a block of characters or numbers. Such a block contains no pointers.
     fn is_text(&self, block: usize) -> bool {
         const NUMBERS: &[&str] =
             &["str", "u8", "i8", "u16", "i16", "u32", "i32", "f32", "f64", "bool", "char"];
@@ -425,7 +431,7 @@ impl Inference<'_, '_, '_> {
         })
     }
 
-    /// The words of a block without a layout that lead to the start of a block.
+    /// Adds edges for the words of a block without a layout that lead to the start of a block.
     fn add_word_edges(&mut self, block: usize) {
         let HeapBlock { address, requested, .. } = self.heap.blocks[block];
         for word in self.reader.read(address, requested).chunks_exact(8) {
@@ -437,7 +443,8 @@ impl Inference<'_, '_, '_> {
         }
     }
 
-    /// Whether strong references lead to the counted value of a block. Weak references then do not keep it alive.
+    /// Whether strong references to the counted value of a block exist. Weak references do not keep the value alive
+    /// then.
     fn has_strong(&mut self, block: usize) -> Option<bool> {
         let info = self.heap.walk.info();
         let strong = info.member(self.heap.contents[block]?.element(), "strong")?;
@@ -450,12 +457,12 @@ impl Inference<'_, '_, '_> {
         if pointer.weak && self.has_strong(index) != Some(false) {
             return None;
         }
-        // A word that may be stale must be right about its target.
+        // A word that may be stale counts only if its type fits the target's type.
         let right = || {
             let (known, info) = (self.heap.contents[index], self.heap.walk.info());
             said.zip(known).is_some_and(|(said, known)| {
                 let [known_of, said_of] = [known.element(), said.element()];
-                // A boxed array comes from a vector of its elements, too.
+                // A boxed array may also be the buffer of a vector of its elements.
                 is_same(info, said, known)
                     || info.starts_with(known_of, said_of)
                     || info.is_array_of(said_of, known_of)

@@ -1,11 +1,11 @@
-//! The typed heap: every block of a Rust program has a type, every pointer the path of its field, and the program has
-//! no code for that.
+//! The typed heap: every block of a Rust program has a type, and every pointer has the path of its field. The program
+//! needs no code for this.
 //!
-//! The type of a block has two sources. Its allocation stack names the type for which a library function was
-//! compiled ([`dmd_analyze::TypeNames`]). Debug information (`debug = 2`) has the places of the pointers in a value of a known
-//! type, and the type of each pointer's target. [`Agreement`] counts how often both say the same, which is
-//! the proof that they are right. Where they contradict each other, the evidence is weighed: a pointer may be a stale word that
-//! leads to memory that another block has now.
+//! The type of a block has two sources. Its allocation stack names the type for which a library function was compiled
+//! ([`dmd_analyze::TypeNames`]). Debug information (`debug = 2`) contains the positions of the pointers in a value of
+//! a known type, and the type of each pointer's target. [`Agreement`] counts how often both sources name the same
+//! type. A high agreement is the evidence that both are right. If they contradict each other, the evidence is
+//! weighed: a pointer may be a stale word that leads to memory that another block has now.
 //!
 //! ```no_run
 //! use std::fs;
@@ -48,17 +48,18 @@
 //!
 //! # Limits
 //!
-//! - Rust programs for 64-bit little-endian processors.
-//! - Types of the standard library that no generic code of the program uses have no layout, as std comes without them. The words of
-//!   such a block count as pointers if they lead to the start of a block.
-//! - Types of one name and one size are the same type if their members are, however deep. Two versions of a crate are apart only
-//!   where they differ.
-//! - A [`Library`] has types and statics of its own. Its thread-locals are not found.
-//! - Roots are statics and, if the memory knows where the threads were, the program's thread-locals and the words of stacks. In a
-//!   copy of a process the registers of other threads are missing, and the frames of a thread that ran. Blocks without
-//!   a known holder are held from outside.
-//! - The contents of strings, and of slices of bytes and numbers, are not read unless the caller asks for
-//!   [duplicates](TypedHeap::duplicates). No contents are in a graph or in any other result.
+//! - Supported are Rust programs for 64-bit little-endian processors.
+//! - Some types of the standard library have no layout: types that no generic code of the program uses, since std
+//!   comes without debug information for them. The words of such a block count as pointers if they lead to the start
+//!   of a block.
+//! - Types of the same name and size are one type if their members are the same at every depth. So two versions of a
+//!   crate are distinguished only in types that differ.
+//! - The types and statics of a [`Library`] are supported. Its thread-locals are not found.
+//! - Roots are statics. If the memory contains the positions of the threads, roots also include the program's
+//!   thread-locals and the words of stacks. A copy of a process lacks the registers of other threads, and the frames
+//!   of a thread that was running. Blocks without a known holder are held from outside.
+//! - The contents of strings, and of slices of bytes and numbers, are not read unless the caller requests
+//!   [duplicates](TypedHeap::duplicates). Graphs and other results do not include contents.
 
 #![forbid(unsafe_code)]
 

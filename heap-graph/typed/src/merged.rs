@@ -1,20 +1,21 @@
-//! Functions that the compiler or the linker merged: of several functions with equal code one is left, with its name.
+//! Functions that the compiler or the linker merged. If several functions have equal code, one remains, with its own
+//! name.
 //!
-//! A function that allocates for a type depends on the type's size and alignment, and often on nothing else. The stack of
-//! a block then names a type of the same layout as the block's own. This excuses a pointer that contradicts the stack, so
-//! it needs proof, or a wrong type could hide behind it. The stack itself has the proof: functions further out
-//! are instances for the pointer's type, and call one for the other type.
+//! A function that allocates for a type often depends only on the type's size and alignment. After a merge, the stack
+//! of a block names a type with the same layout as the block's real type. So a pointer may contradict the stack and
+//! still be right. This needs proof, since it could hide a wrong type. The stack itself contains the proof: outer
+//! functions are instances for the pointer's type, and call a function for the other type.
 
 use dmd_analyze::{CallFrame, Dump, FunctionName};
 use hashbrown::HashMap;
 
 use crate::debug_info::{DebugInfo, TypeId};
 
-/// The stacks of a dump, and what is known about merged functions on them.
+/// The stacks of a dump, and the results about merged functions on them.
 #[derive(Debug)]
 pub(crate) struct MergedFunctions<'d> {
     dump: &'d Dump,
-    /// By the stack, the type that it names and the type that a pointer names.
+    /// The results, by the stack, the type that the stack names and the type that a pointer names.
     known: HashMap<(usize, TypeId, TypeId), bool>,
 }
 
@@ -23,8 +24,8 @@ impl<'d> MergedFunctions<'d> {
         Self { dump, known: HashMap::new() }
     }
 
-    /// Whether a stack that names a type proves that it has the name of a merged function, and that the block is of
-    /// another type.
+    /// Whether the stack proves that its function was merged, so that the block has the type `owned` instead of
+    /// `named`.
     pub(crate) fn explain(&mut self, stack: usize, named: TypeId, owned: TypeId, info: &DebugInfo) -> bool {
         let key = (stack, info.same_as(named), info.same_as(owned));
         *self.known.entry(key).or_insert_with(|| {
@@ -47,14 +48,14 @@ impl<'d> StackFunction<'d> {
         Self { name, parts: FunctionName::parse(name).unwrap_or_default(), inlined: frame.inlined }
     }
 
-    /// Whether it is an instance for a type, for a part of it, or for a type that contains it. Numbers and the standard
-    /// allocator are parts of many types, and prove nothing.
+    /// Whether the function is an instance for a type, for a part of the type, or for a type that contains it.
+    /// Numbers and the standard allocator are parts of many types, so they do not count.
     fn is_for(&self, of: &str) -> bool {
         let is_own = |part: &str| part.contains("::") && part != "alloc::alloc::Global";
         has_word(self.name, of) || self.parts.arguments.iter().any(|part| is_own(part) && has_word(of, part))
     }
 
-    /// The path of the function that has it, if it is a closure. The name of a closure has no types.
+    /// For a closure: the path of the enclosing function. The name of a closure contains no types.
     fn closure_of(&self) -> Option<&[&'d str]> {
         let path = &self.parts.path;
         let closure = path.iter().position(|part| part.trim_start_matches('{').starts_with("closure"));
@@ -62,9 +63,8 @@ impl<'d> StackFunction<'d> {
     }
 }
 
-/// Whether a function for the type `named` was called by one that is for the type `owned` and not for `named`. No other
-/// function of its own may be between them, but a closure of the latter. Inlined ones may: the compiler inlines merged
-/// functions, too.
+/// Whether a function for the type `owned`, and not for `named`, has called a function for the type `named`. Between
+/// them, only a closure of the caller and inlined functions are allowed: the compiler inlines merged functions, too.
 fn callers_name(functions: &[StackFunction<'_>], named: &str, owned: &str) -> bool {
     let mut is_merged = false;
     let mut closure_of: Option<&[&str]> = None;
@@ -82,7 +82,7 @@ fn callers_name(functions: &[StackFunction<'_>], named: &str, owned: &str) -> bo
     false
 }
 
-/// Whether a text has a word, such as a type's name in the name of another type.
+/// Whether a text contains a word, such as a type's name in the name of another type.
 fn has_word(text: &str, word: &str) -> bool {
     if word.is_empty() {
         return false;

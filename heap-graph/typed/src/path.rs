@@ -1,35 +1,35 @@
-//! Paths of fields, such as `users[].1.email.Some`, each stored once.
+//! Paths of fields, such as `users[].1.email.Some`. Each path is stored once.
 
 use hashbrown::HashMap;
 
 use crate::debug_info::{DebugInfo, DebugNameId};
 
-/// A path of fields.
+/// The number of a path of fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct FieldPathId(u32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum PathSegment {
-    /// A member or a variant.
+    /// The name of a member or a variant.
     Name(DebugNameId),
-    /// A name that debug information does not have.
+    /// A name that is not in debug information.
     Word(&'static str),
-    /// An element.
+    /// Any element of a sequence.
     Element,
 }
 
-/// All paths met so far. Elements have no numbers, so there are as many paths as types have.
+/// All paths found so far. Elements are not numbered, so the number of paths depends only on the types.
 #[derive(Debug)]
 pub(crate) struct PathTable {
     all: Vec<(FieldPathId, PathSegment)>,
     ids: HashMap<PathKey, FieldPathId>,
-    /// The latest answers: the values of a type have the same few paths, millions of times.
+    /// The latest results: the values of a type use the same few paths, millions of times.
     recent: Box<[Option<(PathKey, FieldPathId)>; RECENT]>,
 }
 
 const RECENT: usize = 256;
 
-/// A path, by the one before its last segment.
+/// A path, as its prefix and its last segment.
 type PathKey = (FieldPathId, PathSegment);
 
 impl Default for PathTable {
@@ -63,7 +63,7 @@ impl PathTable {
         id
     }
 
-    /// Whether the path has a member's or a variant's name.
+    /// Whether the path contains the name of a member or a variant.
     pub(crate) fn is_named(&self, mut path: FieldPathId) -> bool {
         while let Some((above, segment)) = path.0.checked_sub(1).map(|index| self.all[index as usize]) {
             if segment != PathSegment::Element {

@@ -1,7 +1,7 @@
-//! A type compiled to the places of its pointers, or of its enums: the type's *plan*.
+//! Compiles a type to a *plan*: the positions of its pointers, or of its enums.
 //!
-//! Containers are known by the names of their members and parameters, never by offsets. Where a
-//! plan does not understand a type, it has no pointers. The pointers of an ordinary type follow from its members.
+//! Containers are recognized by the names of their members and parameters, not by offsets. A type in an unknown form
+//! has a plan without pointers. The pointers of an ordinary type follow from its members.
 
 mod compile;
 mod container;
@@ -13,24 +13,24 @@ use hashbrown::HashMap;
 use crate::debug_info::{DebugInfo, DebugNameId, TypeId, TypeKind};
 use crate::path::PathSegment;
 
-/// A number inside of a value: its offset and its size in bytes.
+/// A number inside a value: its offset and its size in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scalar {
     pub(crate) at: u64,
     pub(crate) size: u64,
 }
 
-/// How many elements follow each other.
+/// The number of adjacent elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ElementCount {
     Fixed(u64),
-    /// The number at a place plus this, and at most that.
+    /// The number at a position plus the second field, and at most the third field.
     Read(Scalar, u64, u64),
-    /// The number comes from the size of the block, or from the pointer to it.
+    /// The size of the block, or the pointer to it, determines the number.
     Tail,
 }
 
-/// The target of a pointer, before the pointer's value and lengths are read.
+/// The target of a pointer, before the pointer's value and its lengths are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TargetPlan {
     /// One value.
@@ -45,38 +45,39 @@ pub(crate) enum TargetPlan {
         capacity: Option<Scalar>,
         holding: PointerRole,
     },
-    /// The buffer of a vector whose elements are taken out one by one: the addresses of the first that is left and of the
-    /// end.
+    /// The buffer of a vector whose elements are removed one by one. The fields are the address of the first
+    /// remaining element, and of the end.
     Rest { element: TypeId, first: Scalar, end: Scalar, capacity: Scalar },
-    /// A value with a tail, of this length if the pointer has it: `ArcInner<[T]>`.
+    /// A value with a tail, such as `ArcInner<[T]>`. `len` is the length of the tail, if the pointer has it.
     Tail { of: TypeId, len: Option<Scalar> },
-    /// A value behind a vtable, perhaps within a type such as `ArcInner`.
+    /// A value behind a vtable, perhaps inside a type such as `ArcInner`.
     Dyn { vtable: Scalar, within: Option<TypeId> },
     /// The control bytes of a hash table.
     Table { entry: TypeId, mask: Scalar },
-    /// A header with the number of the elements, and the elements.
+    /// A header with the number of elements, followed by the elements.
     Headed { header: TypeId, element: TypeId },
 }
 
 /// Whether a pointer to elements owns them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PointerRole {
-    /// It borrows them, or this is unknown.
+    /// The pointer borrows the elements, or its role is unknown.
     Borrows,
-    /// It frees their block: that of a vector, of a boxed slice.
+    /// The pointer frees the block of the elements, like a vector or a boxed slice.
     Owns,
-    /// It frees their block, and they are text: that of a `String`, of a `Box<str>`.
+    /// The pointer frees the block of the elements, and they are text, as for a `String` or a `Box<str>`.
     OwnsText,
 }
 
-/// A step of a plan. Offsets are relative to the value.
+/// A step of a plan. Offsets are relative to the start of the value.
 #[derive(Clone, Debug)]
 pub(crate) enum PlanStep {
     Pointer {
         at: u64,
         leads: TargetPlan,
     },
-    /// A value inside of this one. Its name is `None` if it means nothing to a reader. The last part may have the tail of the whole.
+    /// A value inside this value. Its name is `None` if it means nothing to a reader. The last part may contain the
+    /// tail of the whole value.
     Part {
         at: u64,
         of: TypeId,
@@ -90,29 +91,30 @@ pub(crate) enum PlanStep {
         of: TypeId,
         name: Option<PathSegment>,
     },
-    /// The steps of one of the variants; those without a number are for all other numbers.
+    /// The steps of one of the variants. Variants without a number are for all other numbers.
     Switch {
-        /// The enum or the coroutine, if these are wanted.
+        /// The enum or the coroutine, if the goal includes it.
         of: Option<TypeId>,
         discriminant: Option<Scalar>,
         cases: Vec<(Option<u128>, Vec<PlanStep>)>,
     },
-    /// The first steps if a number is at most this, and otherwise the second ones.
+    /// The first steps if a number is at most the limit, otherwise the second steps.
     AtMost {
         number: Scalar,
         most: u64,
         then: Vec<PlanStep>,
         otherwise: Vec<PlanStep>,
     },
-    /// The steps of a place if it has a value: if the bits of the mask are 1 in a number, after those bits were flipped that
-    /// are set in the place's index. The index follows from the offset and the distance of places.
+    /// The steps of a slot, if the slot has a value. First, the bits of the number that are set in the slot's index
+    /// are flipped. The slot has a value if the bits of the mask are then 1. The index follows from the offset and
+    /// the distance of slots.
     Full {
         number: Scalar,
         mask: u64,
         stride: u64,
         steps: Vec<PlanStep>,
     },
-    /// Steps of a union: its bytes may be something else.
+    /// The steps of a union. Its bytes may be another type.
     Maybe(Vec<PlanStep>),
     /// A pointer that does not keep its target alive.
     Weak(Vec<PlanStep>),
@@ -122,34 +124,34 @@ pub(crate) enum PlanStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlanGoal {
     Pointers,
-    /// The variants of enums and the states of coroutines.
+    /// Finds the variants of enums and the states of coroutines.
     Variants,
-    /// The states of coroutines, and of the branches of `join!`.
+    /// Finds the states of coroutines, and of the branches of `join!`.
     Coroutines,
 }
 
 /// The last part of a type. It extends to the end of the block.
 #[derive(Clone, Copy, Debug)]
 struct TypeTail {
-    /// The index of the member.
+    /// The index of the member that is the last part.
     member: usize,
     kind: TailKind,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum TailKind {
-    /// Elements; the pointer to the value has their number.
+    /// Elements. The pointer to the value contains their number.
     Slice(TypeId),
-    /// Perhaps not all elements that there is room for are there.
+    /// Elements, perhaps fewer than the block has room for.
     Open(TypeId),
-    /// A value that has a tail.
+    /// A value with its own tail.
     Part,
 }
 
-/// The maximum number of types that are looked at for the tail of one.
+/// The maximum number of types that are examined for the tail of one type.
 const MOST_TAILS: u32 = 64;
 
-/// The plans of types, each compiled when it is first needed.
+/// The plans of types. Each is compiled at its first use.
 #[derive(Debug)]
 pub(crate) struct PlanCache<'i> {
     pub(crate) info: &'i DebugInfo,
@@ -162,7 +164,7 @@ impl<'i> PlanCache<'i> {
         Self { info, wanted, known: HashMap::new() }
     }
 
-    /// The plan of a type; empty if the type has no part that leads to the goal.
+    /// The plan of a type; empty if no part of the type leads to the goal.
     pub(crate) fn plan(&mut self, id: TypeId) -> Rc<[PlanStep]> {
         self.within(id, 0)
     }
@@ -172,8 +174,8 @@ impl<'i> PlanCache<'i> {
         self.tail(id).is_some()
     }
 
-    /// Whether a type has no size of its own: a pointer to it has the length of its last part. A type that ends in an
-    /// array without elements has a size.
+    /// Whether a type is unsized, so that a pointer to it contains the length of its last part. A type that ends in
+    /// an array without elements is sized.
     fn is_unsized(&self, mut id: TypeId) -> bool {
         for _ in 0..MOST_TAILS {
             let Some(TypeTail { member, kind }) = self.tail(id) else { return false };
@@ -189,14 +191,15 @@ impl<'i> PlanCache<'i> {
         false
     }
 
-    /// The last member of an unsized type, such as that of `ArcInner<[T]>`: debug information gives it the type of an
-    /// element, which exceeds the size of the whole. As in C, an array without elements at the end of a type stands for as
-    /// many as the block has. The member may be a value that ends so itself, as in `ArcInner<Mutex<[T]>>`.
+    /// The last member of a type with a tail, such as `ArcInner<[T]>`. For an unsized type, debug information gives
+    /// this member the type of an element, so it exceeds the size of the whole. As in C, an array without elements at
+    /// the end of a type means as many elements as fit in the block. The member may itself be a value with a tail, as
+    /// in `ArcInner<Mutex<[T]>>`.
     fn tail(&self, id: TypeId) -> Option<TypeTail> {
         self.tail_within(id, &mut { MOST_TAILS })
     }
 
-    /// Many members may be at one place, each with a tail to look for, so all look-ups together have a limit.
+    /// Many members may be at one offset, and each may have a tail. So all look-ups together have a limit.
     fn tail_within(&self, id: TypeId, left: &mut u32) -> Option<TypeTail> {
         *left = left.checked_sub(1)?;
         let of = self.info.get(id);
@@ -204,7 +207,7 @@ impl<'i> PlanCache<'i> {
             return None;
         }
         let start = of.members.iter().map(|member| member.offset).max()?;
-        // A marker without a size may be at the same place.
+        // A marker of size 0 may be at the same offset.
         let mut last = of.members.iter().enumerate().filter(|(_, member)| member.offset == start);
         last.find_map(|(member, last)| {
             let last_type = self.info.type_at(last.of)?;
@@ -222,7 +225,7 @@ impl<'i> PlanCache<'i> {
         })
     }
 
-    /// Where the header of a vector has its number of elements.
+    /// The position of the number of elements in the header of a vector.
     pub(crate) fn header_len(&self, header: TypeId) -> Option<Scalar> {
         let len = self.info.member(header, "_len").or_else(|| self.info.member(header, "len"))?;
         Some(self.scalar(&len))

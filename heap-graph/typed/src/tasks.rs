@@ -1,8 +1,9 @@
-//! Async tasks by the `await` at which they are, and the bytes that they keep alive.
+//! Groups async tasks by their current `await`, with the bytes that they keep alive.
 //!
-//! The future of an `async` function or block is a coroutine: an enum whose variants are its states. A state has the
-//! values that live across an `await`, among them the future that it awaits. Where that one is a coroutine, too, in the
-//! same block or behind a pointer, the chain goes on. Where it awaits several at once, the chain has branches.
+//! The future of an `async` function or block is a coroutine: an enum whose variants are its states. A state contains
+//! the values that live across an `await`, including the awaited future. If the awaited future is also a coroutine,
+//! in the same block or behind a pointer, the chain continues with it. If several futures are awaited at once, the
+//! chain has branches.
 
 mod chain;
 
@@ -17,49 +18,52 @@ use crate::infer::TypedHeap;
 use crate::memory::MemorySource;
 use chain::{FutureChain, TaskFinder};
 
-/// A future in a chain, and where it is.
+/// A future in a chain, and its current position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AwaitedFuture {
-    /// The function, or the block as `app::main::{async_block#0}`.
+    /// The function's name; for a block, a name such as `app::main::{async_block#0}`.
     pub future: String,
-    /// Its state, as the compiler names it: `Unresumed` before its first poll, `Suspend0` at its first `await`, `Returned`, `Panicked`.
+    /// The state, as the compiler names it: `Unresumed` before the first poll, `Suspend0` at the first `await`,
+    /// `Returned`, `Panicked`.
     pub state: String,
-    /// The file and the line of the `await`, or of the beginning or the end of the function.
+    /// The file and the line of the `await`, or of the start or end of the function. `None` if unknown.
     pub place: Option<(String, u32)>,
-    /// The file and the line of the beginning of the function. A macro's `await` is in the file of the macro.
+    /// The file and the line of the start of the function; `None` if unknown. The `await` of a macro is in the
+    /// macro's file.
     pub start: Option<(String, u32)>,
 }
 
-/// The tasks that are at the same place: futures of the same chain.
+/// The tasks with the same chain of futures at the same positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskRow {
-    /// The chain: the task's own future, the one that it awaits, and so on.
+    /// The chain: the task's own future, the future that it awaits, and so on.
     pub awaits: Vec<AwaitedFuture>,
-    /// The type that the last future awaits, if it is not a coroutine; for several futures, the type that contains them.
+    /// The type of the future that the last coroutine awaits, if that future is not a coroutine. For several futures,
+    /// the type that contains them.
     pub waits_for: Option<String>,
-    /// The futures that the last one awaits at once, as those of `join!` and `select!`.
+    /// The futures that the last coroutine awaits at once, such as the futures of `join!` and `select!`.
     pub branches: Vec<TaskBranch>,
     /// The number of tasks.
     pub tasks: u64,
-    /// The usable bytes of the blocks that hold their futures.
+    /// The usable bytes of the blocks that contain the tasks' futures.
     pub bytes: u64,
-    /// The bytes of these blocks and of all that only they keep alive, each byte once.
+    /// The bytes of these blocks and of all blocks that only they keep alive, each byte once.
     pub retained_bytes: u64,
 }
 
-/// Futures at the same place, among several that one future awaits at once.
+/// Futures at the same position, among several futures that one future awaits at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskBranch {
-    /// The chain, as that of a task; empty for a future that is not a coroutine.
+    /// The chain, as for a task; empty for a future that is not a coroutine.
     pub awaits: Vec<AwaitedFuture>,
     /// As [`TaskRow::waits_for`].
     pub waits_for: Option<String>,
     /// As [`TaskRow::branches`].
     pub branches: Vec<Self>,
-    /// Their number, in all tasks of the row.
+    /// The number of these futures in all tasks of the row.
     pub count: u64,
 }
 
@@ -67,20 +71,20 @@ pub struct TaskBranch {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeapTasks {
-    /// The rows by descending retained bytes, then by number and chain.
+    /// The rows, ordered by retained bytes, the largest first, then by number and chain.
     pub rows: Vec<TaskRow>,
     /// The number of all tasks.
     pub tasks: u64,
-    /// The usable bytes of the blocks that hold them.
+    /// The usable bytes of the blocks that contain the tasks.
     pub bytes: u64,
-    /// The bytes of these blocks and of all that only they keep alive.
+    /// The bytes of these blocks and of all blocks that only they keep alive.
     pub retained_bytes: u64,
 }
 
 impl TypedHeap<'_> {
-    /// The async tasks and other futures of `async` functions and blocks on the heap, grouped by the `await` at which they
-    /// are. A future that another future awaits is part of that future's chain. `memory` is the same as for
-    /// [`TypedHeap::new`]; `tree` is the tree of the graph that [`TypedHeap::graph`] returns.
+    /// Finds the async tasks and other futures of `async` functions and blocks on the heap, grouped by their current
+    /// `await`. A future that another future awaits is part of that future's chain. `memory` must be the memory
+    /// passed to [`TypedHeap::new`]. `tree` must be the tree of the graph that [`TypedHeap::graph`] returns.
     pub fn tasks(&self, memory: &dyn MemorySource, tree: &DominatorTree<'_>) -> HeapTasks {
         let info = self.walk.info();
         let mut finder = TaskFinder::new(self, memory);
@@ -133,20 +137,21 @@ impl TypedHeap<'_> {
         tasks
     }
 
-    /// The usable bytes of blocks, each counted once. They are sorted, and may repeat.
+    /// The usable bytes of blocks. `blocks` must be sorted and may contain duplicates; each block counts once.
     fn usable(&self, blocks: &[usize]) -> u64 {
         let all: BTreeSet<usize> = blocks.iter().copied().collect();
         all.into_iter().map(|block| self.blocks[block].usable).sum()
     }
 }
 
-/// Adds counts of equal chains.
+/// Adds the counts of an equal chain.
 fn add(sums: &mut Vec<u64>, counts: &[u64]) {
     sums.resize(counts.len(), 0);
     sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
 }
 
-/// A chain and its branches. `counts` has the numbers of the branches, each before those of its own branches.
+/// A chain and its branches. `counts` contains the counts of the branches; each count precedes the counts of its own
+/// branches.
 fn branch<'c>(
     info: &DebugInfo,
     chain: &FutureChain,
@@ -178,12 +183,12 @@ fn future(info: &DebugInfo, of: TypeId, index: usize) -> AwaitedFuture {
         let (file, line) = variant?.place?;
         Some((info.text(file).to_owned(), line))
     };
-    // The first state is that before the first poll.
+    // The first state is the state before the first poll.
     let start = place(self::variant(info, of, 0));
     AwaitedFuture { future: name(info, of), state: state.to_owned(), place: place(variant), start }
 }
 
-/// The type, in which the future of a function has the function's name.
+/// The name of the type. For the future of a function, it is the function's name.
 fn name(info: &DebugInfo, of: TypeId) -> String {
     short_type_name(info.name(of)).replace("::{async_fn#0}", "")
 }

@@ -1,7 +1,7 @@
-//! The blocks that threads hold: by words of their stacks, of their registers, and of their libraries' thread-locals.
+//! The blocks that threads hold: by words of their stacks, their registers, and their libraries' thread-locals.
 //!
-//! A word counts if it leads into a block, and it names a block that no static and no other block holds: a stack may
-//! borrow what others own, and may have words that are out of date.
+//! A word of a thread counts only if it leads into a block that no static and no other block holds. A stack may
+//! borrow memory that others own, and may contain stale words.
 
 use dmd_analyze::image::StoppedThread;
 use dmd_analyze::program::FoldRules;
@@ -13,18 +13,19 @@ use crate::blocks::{BlockIndex, HeapBlock};
 use crate::memory::{MemoryReader, MemorySource};
 use crate::unwind::{StackFrame, Unwinder};
 
-/// The most bytes of a stack that are read.
+/// The largest number of bytes that are read of one stack.
 const MOST: u64 = 64 << 20;
 
-/// The most bytes of all stacks that are read: threads of a damaged core file may all have the same one.
+/// The largest number of bytes that are read of all stacks. In a damaged core file, many threads may have the same
+/// stack.
 const MOST_OF_ALL: u64 = 4 * MOST;
 
-/// Bytes before the thread pointer that have libraries' thread-locals, and behind it what the C library knows of the
-/// thread.
+/// The number of bytes before the thread pointer that contain libraries' thread-locals. The next constant is the
+/// number of bytes after it that contain the C library's data about the thread.
 const BEFORE: u64 = 4096;
 const BEHIND: u64 = 4096;
 
-/// A thread, and a place in the code of one of its frames, if that is known.
+/// A thread, and an address in the code of one of its frames; `None` if it is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ThreadPlace {
     thread: u32,
@@ -34,14 +35,14 @@ struct ThreadPlace {
 /// The blocks to which words of threads lead.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadWords {
-    /// For each block the outermost place: the innermost ones borrow from it.
+    /// For each block, the outermost frame with a word that leads to it: inner frames borrow from it.
     by_block: HashMap<u32, ThreadPlace>,
     threads: Vec<StoppedThread>,
     texts: HashMap<ThreadPlace, String>,
 }
 
 impl ThreadWords {
-    /// Reads what threads have.
+    /// Reads the words of threads.
     pub(crate) fn read(
         dump: &Dump,
         memory: &dyn MemorySource,
@@ -49,7 +50,7 @@ impl ThreadWords {
         (index, blocks): (&BlockIndex, &[HeapBlock]),
         mut threads: Vec<StoppedThread>,
     ) -> Self {
-        // The system numbers threads in their order. Threads without a number come last.
+        // The system numbers threads in the order of their start. Threads without a number are last.
         threads.sort_by_key(|thread| thread.number.unwrap_or(u64::MAX));
         let unwinder = Unwinder::new(dump.modules());
         let mut words = Self::default();
@@ -66,7 +67,7 @@ impl ThreadWords {
             let (start, end) = thread.stack_pointer.map_or((0, 0), |start| {
                 let most = start.saturating_add(MOST.min(left));
                 let end = memory.end_of(start).unwrap_or(start).min(most);
-                // A thread's stack ends in its thread-locals.
+                // The end of a thread's stack contains its thread-locals.
                 (start, own.map_or(end, |own| if own.1 > start { end.min(own.1) } else { end }))
             });
             if let Some(own) = own.filter(|own| !(start..end).contains(&own.0)) {
@@ -95,12 +96,12 @@ impl ThreadWords {
         words
     }
 
-    /// Whether a word of a thread leads into a block.
+    /// Whether a word of a thread leads into the block.
     pub(crate) fn hold(&self, block: usize) -> bool {
         self.by_block.contains_key(&(block as u32))
     }
 
-    /// Forgets all blocks but these, and looks up the functions that hold them.
+    /// Forgets all blocks except these, and looks up the functions that hold them.
     pub(crate) fn keep(&mut self, blocks: &[usize], dump: &Dump) {
         let kept = blocks.iter().filter_map(|block| {
             let block = *block as u32;
@@ -118,7 +119,8 @@ impl ThreadWords {
             .iter()
             .map(|code| {
                 let place = unwinder.module(*code);
-                // The look-up is for return addresses, before which the call is.
+                // The look-up expects return addresses and uses the address before; this address is already inside
+                // the call.
                 let place = place.and_then(|(module, at)| Some((index_of(module)?, at.wrapping_add(1))));
                 (*code as usize, place)
             })
@@ -153,7 +155,7 @@ impl ThreadWords {
         }
     }
 
-    /// The thread that holds a block, as `thread 3 (worker): app::serve`.
+    /// The thread that holds a block, for display: `thread 3 (worker): app::serve`.
     pub(crate) fn text(&self, block: usize) -> Option<&str> {
         let place = self.by_block.get(&(block as u32))?;
         self.texts.get(place).map(String::as_str)

@@ -1,4 +1,4 @@
-//! Types of blocks as a programmer writes them.
+//! Names types of blocks as a programmer writes them.
 
 use dmd_analyze::TypeVerdict;
 
@@ -6,11 +6,11 @@ use crate::debug_info::TypeId;
 use crate::infer::TypedHeap;
 use crate::walk::TypedContents;
 
-/// Everything that the name of a block's type depends on. Millions of blocks share a few hundred of these.
+/// All data that determine the name of a block's type. Millions of blocks share a few hundred different values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NameBasis {
     contents: Option<(ContentsForm, TypeId)>,
-    /// The number of the stack's verdict.
+    /// The number of the verdict about the stack.
     verdict: Option<usize>,
     is_text: bool,
 }
@@ -25,20 +25,20 @@ enum ContentsForm {
     Chunk,
 }
 
-/// A type of another language that has no name.
+/// The name for a type of another language without a name.
 fn unnamed() -> String {
     "a type without a name".to_owned()
 }
 
 impl TypedHeap<'_> {
-    /// The type of a block, as a programmer writes it: `[Stmt]`, `ArcInner<Session>`, `table (u32, Job)`, or `in f` for
-    /// the function that allocated a block of unknown type.
+    /// The name of a block's type, as a programmer writes it: `[Stmt]`, `ArcInner<Session>`, `table (u32, Job)`. For
+    /// a block of unknown type, `in f`, with the function that allocated it.
     pub fn type_name(&self, block: usize) -> String {
         let info = self.walk.info();
         match (self.contents[block], self.stacks.verdict(self.blocks[block].stack)) {
             (Some(contents), verdict) => {
                 let text = contents.text(info);
-                // The bytes of a string are those of a vector.
+                // A string has the same contents as a vector of bytes. An owner or the stack shows that it is text.
                 let named = verdict.and_then(|verdict| verdict.type_name());
                 let is_text = || {
                     self.text[block].is_text() || named.as_ref().is_some_and(|named| named.starts_with("str"))
@@ -56,7 +56,7 @@ impl TypedHeap<'_> {
         }
     }
 
-    /// Blocks of the same basis have the same type.
+    /// The data that determine the name of the block's type. Equal data mean equal names.
     pub(crate) fn basis(&self, block: usize) -> NameBasis {
         let form = |contents| match contents {
             TypedContents::One(_) | TypedContents::Tail { .. } => ContentsForm::One,

@@ -1,4 +1,4 @@
-//! The frames of a thread, from its registers, its stack, and the unwind tables of its program and libraries
+//! Finds the frames of a thread, from its registers, its stack, and the unwind tables of its program and libraries
 //! (DWARF 5, section 6.4; Linux Standard Base, `.eh_frame_hdr`).
 
 use std::cell::OnceCell;
@@ -13,28 +13,29 @@ use gimli::{
 use object::read::ReadCache;
 use object::{Architecture, Object as _, ObjectSection as _, ObjectSegment as _};
 
-/// The most frames of a stack.
+/// The largest number of frames of a stack.
 const MOST: usize = 1 << 14;
 
-/// The number of DWARF registers: the most of all processors here.
+/// The number of DWARF registers: the largest number among the supported processors.
 const REGISTERS: usize = 96;
 
-/// A frame of a thread, or frames of unknown functions.
+/// A frame of a thread, or a group of frames of unknown functions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StackFrame {
-    /// An address in its function: of its next instruction or, in a caller, before the return address.
+    /// An address in the frame's function. For the innermost frame, it is the next instruction. For a caller, it is
+    /// the address before the return address. `None` if unknown.
     pub(crate) code: Option<u64>,
-    /// The address behind the frame.
+    /// The address after the frame.
     pub(crate) end: u64,
 }
 
-/// The unwind tables of a file, and the numbers of its processor's registers.
+/// The unwind tables of a file, and the register numbers of its processor.
 #[derive(Debug)]
 struct UnwindTables {
     frames: Vec<u8>,
     header: Option<Vec<u8>>,
     bases: BaseAddresses,
-    /// Of the stack pointer, and of the return address.
+    /// The stack pointer and the return address.
     registers: (Register, Register),
 }
 
@@ -42,12 +43,12 @@ struct UnwindTables {
 struct UnwindModule<'d> {
     module: &'d LoadedModule,
     bias: u64,
-    /// The addresses of its code in memory, and its size.
+    /// The code ranges of the module in memory: start and size.
     code: Vec<(u64, u64)>,
     tables: OnceCell<Option<UnwindTables>>,
 }
 
-/// Unwinds stacks of the modules of a dump.
+/// Unwinds stacks with the modules of a dump.
 #[derive(Debug)]
 pub(crate) struct Unwinder<'d> {
     modules: Vec<UnwindModule<'d>>,
@@ -58,7 +59,7 @@ impl<'d> Unwinder<'d> {
         Self { modules: modules.iter().filter_map(loaded).collect() }
     }
 
-    /// The index of the module that has code at an address, and the address in its file.
+    /// The module with code at an address, and the address in the module's file.
     pub(crate) fn module(&self, code: u64) -> Option<(&'d LoadedModule, u64)> {
         self.at(code).map(|loaded| (loaded.module, code.wrapping_sub(loaded.bias)))
     }
@@ -70,15 +71,15 @@ impl<'d> Unwinder<'d> {
         self.modules.iter().find(has)
     }
 
-    /// The frames from the innermost on: as far as tables have them, and then those that are known anyway. `read` gives the word at
-    /// an address.
+    /// The frames, from the innermost. First the frames that the tables describe, and then the frames that are known
+    /// without tables. `read` returns the word at an address.
     pub(crate) fn frames(
         &self,
         thread: &StoppedThread,
         read: &dyn Fn(u64) -> Option<u64>,
     ) -> Vec<StackFrame> {
         let mut frames = self.by_tables(thread, read);
-        // A frame ends where its caller's stack pointer is after the call.
+        // A frame ends at its caller's stack pointer after the call.
         for pair in thread.frames.windows(2).rev() {
             let [(_, end), (code, stack)] = *pair else { continue };
             let last = frames.last().map_or(0, |frame| frame.end);
@@ -110,7 +111,7 @@ impl<'d> Unwinder<'d> {
             }
             frames.push(StackFrame { code: Some(code), end: step.0 });
             stack = step.0;
-            // A call may be the last instruction of a function.
+            // Uses the address before the return address: a call may be the last instruction of a function.
             let Some(caller) = step.1.checked_sub(1) else { break };
             code = caller;
         }
@@ -154,7 +155,7 @@ impl<'d> Unwinder<'d> {
                 _ => None,
             };
         }
-        // Without a rule the register has kept its value, as in a leaf function of aarch64.
+        // Without a rule, the register has kept its value, as in a leaf function on aarch64.
         let caller = registers[usize::from(return_register.0)].take()?;
         Some((end, caller))
     }
@@ -176,7 +177,7 @@ fn loaded(module: &LoadedModule) -> Option<UnwindModule<'_>> {
 }
 
 fn opened(path: &str) -> Option<ReadCache<File>> {
-    // Opening a pipe would wait.
+    // Opening a pipe would wait, so other files are rejected first.
     fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     Some(ReadCache::new(File::open(path).ok()?))
 }

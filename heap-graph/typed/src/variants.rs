@@ -1,6 +1,6 @@
-//! Bytes that the values of enums and coroutines do not use, as another variant is larger.
+//! Counts the bytes that values of enums and coroutines do not use because another variant is larger.
 //!
-//! Padding does not count as used. Enums inside of a variant count on their own.
+//! Padding counts as unused. Enums inside a variant count separately.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -13,11 +13,11 @@ use crate::memory::{MemoryReader, MemorySource};
 use crate::plan::PlanGoal;
 use crate::walk::ValueWalk;
 
-/// The values of one enum.
+/// The sums over all values of one enum.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EnumValues {
     pub(crate) values: u64,
-    /// The number of blocks that have them.
+    /// The number of blocks with values of the enum.
     pub(crate) blocks: u64,
     pub(crate) bytes: u64,
     pub(crate) unused_bytes: u64,
@@ -25,10 +25,10 @@ pub(crate) struct EnumValues {
     last: Option<usize>,
 }
 
-/// For each variant the bytes by which the largest one exceeds it; `None` if the type of a member is unknown.
+/// For each variant, the bytes by which the largest variant exceeds it; `None` if the type of a member is unknown.
 type VariantExcess = Option<Rc<[u64]>>;
 
-/// The values of all enums in initialized memory of a heap.
+/// The values of all enums in initialized memory of the heap.
 pub(crate) fn values(heap: &TypedHeap<'_>, memory: &dyn MemorySource) -> BTreeMap<TypeId, EnumValues> {
     let info = heap.walk.info();
     let mut walk = ValueWalk::new(info, heap.walk.bias, PlanGoal::Variants);
@@ -65,7 +65,7 @@ fn excess(info: &DebugInfo, of: TypeId) -> VariantExcess {
     Some(used.into_iter().map(|used| most - used).collect())
 }
 
-/// The bytes of a variant's members and of the discriminant, which may be inside of a member.
+/// The bytes of a variant's members and of the discriminant. The discriminant may be inside a member.
 fn used(info: &DebugInfo, variant: &EnumVariant, discriminant: Option<&Member>) -> Option<u64> {
     let mut places = Vec::new();
     let mut add = |at: u64, of: TypeId| places.push((at, at.saturating_add(info.size(of))));
@@ -77,7 +77,7 @@ fn used(info: &DebugInfo, variant: &EnumVariant, discriminant: Option<&Member>) 
         if info.get(of).kind != TypeKind::Struct {
             add(member.offset, of);
         }
-        // The size of a variant's own type is that of the whole.
+        // The size of a variant's own type is the size of the whole enum, so its members are added up.
         for part in &info.get(of).members {
             add(member.offset.saturating_add(part.offset), info.type_at(part.of)?);
         }

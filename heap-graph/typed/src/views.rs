@@ -1,10 +1,10 @@
-//! When two contents are the same, and when they are the same memory seen in another way.
+//! Decides whether two contents are the same, or are two views of the same memory.
 
 use crate::debug_info::{DebugInfo, TypeId, TypeKind};
 use crate::plan::PointerRole;
 use crate::walk::TypedContents;
 
-/// Whether two contents have the same types. One value and a slice of one are the same.
+/// Whether two contents have the same types. One value and a slice of one value are the same.
 pub(crate) fn is_same(info: &DebugInfo, one: TypedContents, other: TypedContents) -> bool {
     let form = |contents| match contents {
         TypedContents::Table { .. } => 1,
@@ -15,7 +15,7 @@ pub(crate) fn is_same(info: &DebugInfo, one: TypedContents, other: TypedContents
     form(one) == form(other) && info.same_as(one.element()) == info.same_as(other.element())
 }
 
-/// The contents with the lengths of both, if the second has a length and the first has none.
+/// The contents with the lengths of both. `None` unless the second has a length and the first has none.
 pub(crate) fn more_precise(known: TypedContents, said: TypedContents) -> Option<TypedContents> {
     match (known, said) {
         (TypedContents::Slice { len: None, .. }, TypedContents::Slice { len: Some(_), .. })
@@ -24,8 +24,8 @@ pub(crate) fn more_precise(known: TypedContents, said: TypedContents) -> Option<
     }
 }
 
-/// Whether a pointer may look at the same memory in another way: at its bytes, at its first member, at an array in place
-/// of a slice, at a slice in place of an array, or at text in place of bytes.
+/// Whether a pointer may have another view of the same memory: its bytes, its first member, an array instead of a
+/// slice, a slice instead of an array, or text instead of bytes.
 pub(crate) fn is_view(info: &DebugInfo, known: TypedContents, said: TypedContents) -> bool {
     if let TypedContents::Headed { header, .. } = known
         && info.same_as(header) == info.same_as(said.element())
@@ -42,14 +42,14 @@ pub(crate) fn is_view(info: &DebugInfo, known: TypedContents, said: TypedContent
         || is_unsized(info.name(known), info.name(said))
 }
 
-/// Whether the bytes of a value are text for a pointer: an `ArcInner<[u8]>` is an `ArcInner<str>`.
+/// Whether the bytes of a value are text for a pointer: an `ArcInner<[u8]>` may be an `ArcInner<str>`.
 pub(crate) fn is_text_of(info: &DebugInfo, known: TypedContents, said: TypedContents) -> bool {
     let [known_name, said_name] = [known, said].map(|contents| info.name(contents.element()));
     known.is_like(said) && known_name != said_name && known_name.replace("[u8]", "str") == said_name
 }
 
-/// Whether a value of the first type may be one of the second, behind a pointer with a length: `Mutex<[u8; 4]>` is a
-/// `Mutex<[u8]>`.
+/// Whether a value of the first type may have the second type behind a pointer with a length: a `Mutex<[u8; 4]>` may
+/// be a `Mutex<[u8]>`.
 fn is_unsized(known: &str, said: &str) -> bool {
     known.match_indices("; ").any(|(at, separator)| {
         let rest = &known[at + separator.len()..];
@@ -58,7 +58,8 @@ fn is_unsized(known: &str, said: &str) -> bool {
     })
 }
 
-/// Whether an owner of elements has a block that was made as a boxed array of them, as `vec![..]` does.
+/// Whether an owner of elements has a block that was allocated as a boxed array of these elements, as `vec![..]`
+/// does.
 pub(crate) fn is_list_of(info: &DebugInfo, known: TypedContents, said: TypedContents) -> bool {
     let (TypedContents::One(array), TypedContents::Slice { element, .. }) = (known, said) else {
         return false;
@@ -67,8 +68,9 @@ pub(crate) fn is_list_of(info: &DebugInfo, known: TypedContents, said: TypedCont
     info.type_at(of).is_some_and(|of| info.same_as(of) == info.same_as(element))
 }
 
-/// Whether an owner of elements of another type is more than a view: a buffer keeps its place when its elements change in place, as
-/// from numbers to values around a number. `MaybeUninit<T>` and its like are less precise than `T`.
+/// Whether an owner of elements of another type proves a change of the type, not just another view. A buffer keeps
+/// its place if its elements change in place, for example from numbers to structs with a number. `MaybeUninit<T>` and
+/// similar types are less precise than `T`.
 pub(crate) fn is_changed(
     info: &DebugInfo,
     known: TypedContents,

@@ -1,4 +1,4 @@
-//! Follows a plan through the bytes of a value, and gives its pointers, or the variants of its enums.
+//! Follows a plan through the bytes of a value. Finds the value's pointers, or the variants of its enums.
 
 use dmd_analyze::short_type_name;
 use hashbrown::HashMap;
@@ -7,17 +7,17 @@ use crate::debug_info::{DebugInfo, DebugNameId, Member, TypeId};
 use crate::path::{FieldPathId, PathSegment, PathTable};
 use crate::plan::{ElementCount, PlanCache, PlanGoal, PlanStep, PointerRole, Scalar, TargetPlan};
 
-/// The smallest address that can be a block's.
+/// The smallest possible address of a block.
 const LOWEST: u64 = 4096;
 
-/// The maximum depth of values in values.
+/// The maximum depth of nested values.
 const DEEPEST: u32 = 128;
 
-/// The bits of the state of a task whose future is finished, or not wanted any more.
+/// The bits in a task's state that mean: the future is finished, or it was cancelled.
 const COMPLETED: u64 = 1 << 2;
 const CLOSED: u64 = 1 << 3;
 
-/// What a chunk is called.
+/// The name of a chunk's type.
 const CHUNK: &str = "chunk of a bump arena";
 
 /// The contents of a block, or of a pointer's target.
@@ -29,7 +29,8 @@ pub(crate) enum TypedContents {
         of: TypeId,
         len: Option<u64>,
     },
-    /// Elements from `first` on, in a ring of the block's size. Without a length: perhaps all.
+    /// Elements from `first` on, in a ring of the block's size. Without a length, the whole block may contain
+    /// elements.
     Slice {
         element: TypeId,
         first: u64,
@@ -38,16 +39,17 @@ pub(crate) enum TypedContents {
     Table {
         entry: TypeId,
     },
-    /// A header with the number of the elements, and room for elements.
+    /// A header with the number of the elements, followed by room for elements.
     Headed {
         header: TypeId,
         element: TypeId,
     },
-    /// A task of async-task, by the type of the pointers to its parts: a header, how it is scheduled, and the future.
+    /// A task of async-task, with the type of the pointers to its parts: a header, the schedule function, and the
+    /// future.
     Task {
         raw: TypeId,
     },
-    /// Values of an arena, and a footer at the end.
+    /// Values of an arena, with a footer at the end.
     Chunk {
         footer: TypeId,
     },
@@ -66,12 +68,12 @@ impl TypedContents {
         of
     }
 
-    /// Whether both have the same form, whatever their types are.
+    /// Whether both have the same form, for any types.
     pub(crate) fn is_like(self, other: Self) -> bool {
         core::mem::discriminant(&self) == core::mem::discriminant(&other)
     }
 
-    /// The contents as a programmer writes them.
+    /// The contents as text, as a programmer writes them.
     pub(crate) fn text(self, info: &DebugInfo) -> String {
         let name = short_type_name(info.name(self.element()));
         match self {
@@ -88,15 +90,15 @@ impl TypedContents {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PointerTarget {
     Opaque,
-    /// The address is that of the block.
+    /// The address is the start of a block.
     Start {
         contents: TypedContents,
         bytes: Option<u64>,
-        /// Whether no other type of that size is possible.
+        /// Whether no other type of this size is possible.
         certain: bool,
         holding: PointerRole,
     },
-    /// The address is that of the control bytes of this many buckets.
+    /// The address is the start of the control bytes of this many buckets.
     Table {
         entry: TypeId,
         buckets: u64,
@@ -109,14 +111,14 @@ pub(crate) struct FoundPointer {
     pub(crate) value: u64,
     pub(crate) path: FieldPathId,
     pub(crate) target: PointerTarget,
-    /// Its place is initialized for certain, so it is not a stale word.
+    /// Whether the pointer is certainly initialized. Otherwise it may be a stale word.
     pub(crate) sure: bool,
-    /// It does not keep its target alive.
+    /// Whether the pointer does not keep its target alive.
     pub(crate) weak: bool,
 }
 
 impl FoundPointer {
-    /// Whether it owns its target, if that has elements.
+    /// Whether the pointer owns its target, for a target with elements.
     pub(crate) fn holding(&self) -> PointerRole {
         match self.target {
             PointerTarget::Start { holding, .. } => holding,
@@ -124,25 +126,25 @@ impl FoundPointer {
         }
     }
 
-    /// Whether its target can have no other type.
+    /// Whether the target can have no other type.
     pub(crate) fn certain(&self) -> bool {
         !matches!(self.target, PointerTarget::Start { certain: false, .. })
     }
 }
 
-/// An enum or a coroutine in a value, and which variant it is.
+/// An enum or a coroutine in a value, with its current variant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FoundVariant {
     pub(crate) of: TypeId,
-    /// Its offset from the start of the block.
+    /// The offset from the start of the block.
     pub(crate) at: u64,
-    /// The index of the variant.
+    /// The index of the current variant.
     pub(crate) variant: usize,
-    /// Its place is initialized for certain.
+    /// Whether the value is certainly initialized.
     pub(crate) sure: bool,
 }
 
-/// The pointers of values, or their enums.
+/// Finds the pointers of values, or their enums.
 #[derive(Debug)]
 pub(crate) struct ValueWalk<'i> {
     pub(crate) plans: PlanCache<'i>,
@@ -150,17 +152,17 @@ pub(crate) struct ValueWalk<'i> {
     /// The difference between addresses in memory and in the program's file.
     pub(crate) bias: u64,
     pub(crate) found: Vec<FoundPointer>,
-    /// An enum is before those inside of it.
+    /// The found variants. An enum precedes the enums inside it.
     pub(crate) variants: Vec<FoundVariant>,
-    /// How many steps are left for the value.
+    /// The number of steps that are left for the value.
     left: u64,
-    /// The type of the whole, and where it starts, if it is one value.
+    /// The type and the start of the whole value, if the contents are one value.
     whole: Option<(TypeId, u64)>,
-    /// The offsets and the names of the members of such types, ascending.
+    /// The offsets and the names of the members of whole values, in ascending order.
     members: HashMap<TypeId, Vec<(u64, DebugNameId)>>,
 }
 
-/// A value: its bytes, and the length of its tail if the pointer to it has that.
+/// A value: its bytes, and the length of its tail if the pointer contains it.
 #[derive(Clone, Copy)]
 struct ValueBytes<'b> {
     bytes: &'b [u8],
@@ -168,14 +170,14 @@ struct ValueBytes<'b> {
 }
 
 impl ValueBytes<'_> {
-    /// For a part behind which others follow.
+    /// The value of a part that is not the last part.
     fn without_tail(self) -> Self {
         Self { tail: Some(0), ..self }
     }
 
     fn read(&self, at: u64, size: u64) -> Option<u64> {
         let at = usize::try_from(at).ok()?;
-        // Of a longer number, the lower half.
+        // Uses the lower half of a longer number.
         let size = size.min(8) as usize;
         let from = self.bytes.get(at..at.checked_add(size)?)?;
         let mut word = [0; 8];
@@ -187,7 +189,7 @@ impl ValueBytes<'_> {
         self.read(at.checked_add(scalar.at)?, scalar.size).filter(|_| scalar.size > 0)
     }
 
-    /// A number of at most 16 bytes.
+    /// Reads a number of at most 16 bytes.
     fn wide(&self, at: u64, scalar: Scalar) -> Option<u128> {
         let low = self.scalar(at, scalar)?;
         let size = scalar.size.min(16).saturating_sub(8);
@@ -215,7 +217,7 @@ impl<'i> ValueWalk<'i> {
         self.plans.info
     }
 
-    /// Whether contents have a part that leads to the goal. Others are not read.
+    /// Whether contents have a part that leads to the goal. Other contents are not read.
     pub(crate) fn has_any(&mut self, contents: TypedContents) -> bool {
         if let TypedContents::Task { raw } = contents {
             let parts = self.info().task_parts(raw);
@@ -235,13 +237,13 @@ impl<'i> ValueWalk<'i> {
         self.whole = None;
     }
 
-    /// Finds what is wanted in a value.
+    /// Finds the parts of a value that the goal includes.
     pub(crate) fn part(&mut self, bytes: &[u8], of: TypeId) {
         self.start(bytes);
         self.value(ValueBytes { bytes, tail: None }, of, 0, PathTable::EMPTY, true, 0);
     }
 
-    /// Finds what is wanted in a block's contents.
+    /// Finds the parts of a block's contents that the goal includes.
     pub(crate) fn block(&mut self, bytes: &[u8], contents: TypedContents) {
         self.start(bytes);
         if let TypedContents::One(of) | TypedContents::Tail { of, .. } = contents {
@@ -263,7 +265,7 @@ impl<'i> ValueWalk<'i> {
                 let path = self.paths.add(PathTable::EMPTY, PathSegment::Element);
                 for number in 0..len.unwrap_or(places).min(places) {
                     let place = first.wrapping_add(number) % places;
-                    // The next element follows this one.
+                    // The next element follows, so there is no tail.
                     let value = ValueBytes { bytes, tail: Some(0) };
                     self.value(value, element, place * stride, path, len.is_some(), 0);
                 }
@@ -300,7 +302,8 @@ impl<'i> ValueWalk<'i> {
         }
     }
 
-    /// The entries lie before the control bytes, in reverse; a control byte below 0x80 is a full bucket's.
+    /// Reads the entries of a table. They are before the control bytes, in reverse order. A control byte below 0x80
+    /// marks a full bucket.
     fn table(&mut self, bytes: &[u8], entry: TypeId) {
         let stride = self.info().size(entry);
         let Some((buckets, control)) = self.info().buckets(bytes.len() as u64, entry) else { return };
@@ -412,7 +415,7 @@ impl<'i> ValueWalk<'i> {
         }
     }
 
-    /// The path of a pointer without a path of its own: the name of the member of the whole that contains it.
+    /// The path of a pointer without its own path: the name of the member of the whole value that contains it.
     fn member(&mut self, at: u64) -> FieldPathId {
         let Some((of, start)) = self.whole else { return PathTable::EMPTY };
         let info = self.info();
@@ -432,7 +435,7 @@ impl<'i> ValueWalk<'i> {
         }
     }
 
-    /// The target of a pointer; `None` if it has none, as the pointer of an empty vector.
+    /// The target of a pointer; `None` if it has no target, like the pointer of an empty vector.
     fn target(
         &self,
         value: ValueBytes<'_>,
@@ -498,14 +501,14 @@ impl<'i> ValueWalk<'i> {
             }
             TargetPlan::Table { entry, mask } => {
                 let buckets = value.scalar(at, mask)?.checked_add(1)?;
-                // An empty table has a static one in place of a block.
+                // An empty table points to a static, not to a block.
                 (buckets > 1).then_some(PointerTarget::Table { entry, buckets })
             }
             TargetPlan::Headed { header, element } => start(TypedContents::Headed { header, element }, None),
         }
     }
 
-    /// `ArcInner<Mutex<Job>>` for the type of `ArcInner<Mutex<dyn Run>>` and the type `Job`.
+    /// The type `ArcInner<Mutex<Job>>`, from the type `ArcInner<Mutex<dyn Run>>` and the type `Job`.
     fn wrapped(&self, within: TypeId, of: TypeId) -> Option<TypeId> {
         let info = self.info();
         let name = info.name(within);
@@ -515,7 +518,7 @@ impl<'i> ValueWalk<'i> {
     }
 }
 
-/// Where a name has the type behind a vtable: `dyn Run`, or `(dyn Run + Send)` with its parentheses.
+/// The range of the `dyn` type in a name: `dyn Run`, or `(dyn Run + Send)` with its parentheses.
 fn erased(name: &str) -> Option<(usize, usize)> {
     let dynamic = name.find("dyn ")?;
     let mut depth = 0_usize;

@@ -1,5 +1,5 @@
-//! Memory that the program has and does not use: capacity beyond the length, empty places of tables and of nodes, and the
-//! bytes of enums that only larger variants use.
+//! Finds memory that the program has but does not use: capacity beyond the length, empty places in tables and nodes,
+//! and bytes of enums that only larger variants use.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::memory::MemorySource;
 use crate::variants;
 use crate::walk::TypedContents;
 
-/// The control bytes of a table are read in pieces of this size.
+/// The size of the pieces in which control bytes of a table are read.
 const PIECE: usize = 1 << 16;
 
-/// A kind of memory that a block has and does not use.
+/// The kind of a block's unused memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum WasteKind {
     /// The capacity of a vector, a deque or a string beyond its length.
     Capacity,
-    /// The empty buckets of a hash table. A table keeps at least one of eight empty.
+    /// The empty buckets of a hash table. A table keeps at least one of eight buckets empty.
     Buckets,
     /// The empty places in the nodes of a B-tree.
     Nodes,
@@ -30,7 +30,7 @@ pub enum WasteKind {
 }
 
 impl WasteKind {
-    /// The words for it, as `capacity beyond length`.
+    /// The text for the kind, such as `capacity beyond length`.
     pub fn text(self) -> &'static str {
         match self {
             Self::Capacity => "capacity beyond length",
@@ -49,22 +49,22 @@ pub struct WasteRow {
     pub name: String,
     /// The kind of the unused memory.
     pub unused: WasteKind,
-    /// The number of the enum's values; otherwise, of blocks.
+    /// The number of the enum's values; for other kinds, the number of blocks.
     pub values: u64,
-    /// The number of blocks of the type, or with values of the enum.
+    /// The number of blocks of the type; for an enum, the number of blocks with its values.
     pub blocks: u64,
     /// The requested bytes of the blocks, or the bytes of the values.
     pub bytes: u64,
-    /// How many of these bytes are not used.
+    /// The unused part of these bytes.
     pub unused_bytes: u64,
-    /// How many elements, entries or keys the blocks have room for; 0 for [`WasteKind::Variants`].
+    /// The number of elements, entries or keys for which the blocks have room; 0 for [`WasteKind::Variants`].
     pub places: u64,
-    /// How many of these places are full.
+    /// The number of places that are full.
     pub full_places: u64,
 }
 
 impl WasteRow {
-    /// The percentage of places that are full, rounded down; `None` without places.
+    /// The percentage of full places, rounded down; `None` without places.
     pub fn percent_full(&self) -> Option<u64> {
         u64::try_from(100 * u128::from(self.full_places) / u128::from(self.places).max(1))
             .ok()
@@ -72,7 +72,7 @@ impl WasteRow {
     }
 }
 
-/// How full a block is.
+/// The fill level of a block.
 #[derive(Clone, Copy)]
 struct BlockFill {
     unused: WasteKind,
@@ -82,7 +82,7 @@ struct BlockFill {
 }
 
 impl BlockFill {
-    /// A block with places of one size.
+    /// The fill level of a block with places of one size.
     fn new(unused: WasteKind, each: u64, places: u64, full: u64) -> Self {
         let full = full.min(places);
         Self { unused, unused_bytes: (places - full).saturating_mul(each), places, full }
@@ -93,16 +93,16 @@ impl BlockFill {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeapWaste {
-    /// The rows with unused bytes, by descending unused bytes, then by name.
+    /// The rows with unused bytes, ordered by unused bytes, the largest first, and then by name.
     pub rows: Vec<WasteRow>,
     /// The sum of the unused bytes.
     pub unused_bytes: u64,
-    /// The number of vectors and strings whose length is unknown: no block and no static points to them, but perhaps a
-    /// stack.
+    /// The number of vectors and strings with unknown length. Only a stack may point to them: no block and no static
+    /// does.
     pub unknown_blocks: u64,
-    /// Their requested bytes.
+    /// The requested bytes of these vectors and strings.
     pub unknown_bytes: u64,
-    /// Bytes that the allocator added to the requested ones.
+    /// The bytes that the allocator added to the requested sizes.
     pub slop: u64,
 }
 
@@ -128,8 +128,9 @@ impl WasteSum {
 }
 
 impl TypedHeap<'_> {
-    /// The memory that containers and enums do not use, by type. `memory` is that of [`TypedHeap::new`]; the control bytes
-    /// of tables, the lengths of nodes and blocks with enums are read, and are not kept.
+    /// Finds the memory that containers and enums do not use, by type. `memory` must be the memory passed to
+    /// [`TypedHeap::new`]. The control bytes of tables, the lengths of nodes, and blocks with enums are read and not
+    /// stored.
     pub fn waste(&self, memory: &dyn MemorySource) -> HeapWaste {
         let mut waste = HeapWaste::default();
         let mut rows: BTreeMap<(String, WasteKind), WasteSum> = BTreeMap::new();
@@ -168,7 +169,7 @@ impl TypedHeap<'_> {
         waste
     }
 
-    /// The unused part of a block; `None` if it is not a container's, `Some(None)` if its length is unknown.
+    /// The unused part of a block. `None` if the block is not a container's, `Some(None)` if its length is unknown.
     fn unused(&self, index: usize, memory: &dyn MemorySource) -> Option<Option<BlockFill>> {
         let info = self.walk.info();
         let block = &self.blocks()[index];
@@ -200,7 +201,7 @@ impl TypedHeap<'_> {
     }
 }
 
-/// The number of full buckets: their control bytes are below 0x80.
+/// The number of full buckets. The control byte of a full bucket is below 0x80.
 fn full(memory: &dyn MemorySource, mut address: u64, mut count: u64) -> Option<u64> {
     let mut buffer = [0; PIECE];
     let mut full = 0;
@@ -216,13 +217,13 @@ fn full(memory: &dyn MemorySource, mut address: u64, mut count: u64) -> Option<u
     Some(full)
 }
 
-/// The parts of a B-tree's node.
+/// The layout of a B-tree's node.
 struct BTreeNode {
-    /// The offset and the size of the number of keys.
+    /// The offset and the size of the field with the number of keys.
     len: (u64, u64),
-    /// How many keys there is room for.
+    /// The number of keys for which the node has room.
     most: u64,
-    /// The bytes of a key, a value and, in a node with further nodes, a pointer.
+    /// The bytes of a key, a value and, in an inner node, a pointer.
     each: u64,
 }
 
@@ -251,14 +252,14 @@ impl BTreeNode {
     }
 }
 
-/// The number of at most 8 bytes at an address.
+/// The number at an address. `size` is at most 8 bytes.
 fn number(memory: &dyn MemorySource, address: u64, size: u64) -> Option<u64> {
     let mut word = [0; 8];
     let bytes = &mut word[..size as usize];
     (memory.read(address, bytes) == bytes.len()).then(|| u64::from_le_bytes(word))
 }
 
-/// The size and the number of the elements of a member that is an array.
+/// The element size and the number of elements of a member that is an array.
 fn array(info: &DebugInfo, member: &Member) -> Option<(u64, u64)> {
     let TypeKind::Array(element, Some(count)) = info.get(info.type_at(member.of)?).kind else { return None };
     Some((info.size(info.type_at(element)?), count))

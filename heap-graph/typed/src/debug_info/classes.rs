@@ -1,9 +1,9 @@
-//! Which entries mean one type.
+//! Finds the entries that describe the same type.
 //!
-//! Each unit repeats the types that it uses, and only their names show that they are the same. Two versions of a crate
-//! may have types of one name and one size. These are apart if their members differ, or the members of these.
-//! Entries are first put together by name and size, and then taken apart until the members of all entries of a class
-//! are of the same classes.
+//! Each unit repeats the types that it uses, and only the names show that the entries describe the same type. Two
+//! versions of a crate may have types of the same name and size. These types differ if their members differ, or the
+//! members of their members. So entries are first grouped by name and size. The groups are then split until the
+//! members of all entries in a group belong to the same groups.
 
 use core::ops::Range;
 
@@ -13,16 +13,16 @@ use super::side_by_side::side_by_side;
 use super::types::{Member, Type, TypeId, TypeKind, TypeRef};
 use super::{DebugInfo, DebugNameId};
 
-/// The maximum number of rounds. Types that differ only deeper inside stay together.
+/// The maximum number of rounds. Types that differ only at a deeper level stay in one class.
 const MOST_ROUNDS: usize = 32;
 
-/// The number of types that are worth a thread.
+/// The smallest number of types for which a thread is worthwhile.
 const WORTH_A_THREAD: usize = 1 << 12;
 
-/// A reference to nothing.
+/// The reference of a part without a type.
 const NONE: u32 = u32::MAX;
 
-/// The first type of each type's class.
+/// Returns, for each type, the first type of its class.
 pub(super) fn find(info: &DebugInfo, threads: usize) -> Vec<TypeId> {
     let count = info.types.len();
     let mut first: HashMap<(DebugNameId, u64), u32> = HashMap::with_capacity(count / 4);
@@ -61,12 +61,12 @@ pub(super) fn find(info: &DebugInfo, threads: usize) -> Vec<TypeId> {
     classes.into_iter().map(TypeId).collect()
 }
 
-/// The members of types, and hashes of their forms.
+/// The members of types, and hashes of their structure.
 #[derive(Default)]
 struct TypeForms {
-    /// For each type, a number of its form without the types of its parts.
+    /// For each type, a hash of its structure without the types of its parts.
     own: Vec<u64>,
-    /// Where the parts of each type end.
+    /// The end of each type's parts in `parts`.
     ends: Vec<u32>,
     /// The types of the parts.
     parts: Vec<u32>,
@@ -116,7 +116,7 @@ impl TypeForms {
         self.ends.push(self.parts.len() as u32);
     }
 
-    /// A number of a type's form with the classes of its parts.
+    /// A hash of a type's structure and of the classes of its parts.
     fn hash(&self, index: usize, classes: &[u32]) -> u64 {
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         let parts: Range<usize> = start as usize..self.ends[index] as usize;

@@ -1,4 +1,4 @@
-//! Where the code of a unit is, from the unit's first entry.
+//! The code addresses of a unit, from the unit's first entry.
 
 use gimli::constants::{self as dw, DwAt};
 use gimli::{
@@ -7,7 +7,7 @@ use gimli::{
 
 use super::read::{SectionSlice, UnitError, UnitReader};
 
-/// The attributes of a unit's code, from the first entry of the unit.
+/// The attributes about a unit's code, from the unit's first entry.
 #[derive(Clone, Copy)]
 pub(super) struct UnitCode {
     low: Option<u64>,
@@ -17,7 +17,7 @@ pub(super) struct UnitCode {
     is_foreign: bool,
 }
 
-/// Where a unit's table of ranges is.
+/// The position of a unit's table of ranges.
 #[derive(Clone, Copy)]
 enum CodeRanges {
     At(usize),
@@ -25,17 +25,18 @@ enum CodeRanges {
 }
 
 impl UnitCode {
-    /// The values of an entry without any attribute. `lists` is where the format has the lists of ranges then.
+    /// The values for a unit without attributes. `lists` is then the position of the lists of ranges, as the format
+    /// defines.
     pub(super) fn new(lists: usize) -> Self {
         Self { low: None, length: None, ranges: None, lists: DebugRngListsBase(lists), is_foreign: false }
     }
 
-    /// Whether the unit is in another language than Rust.
+    /// Whether the unit is written in another language than Rust.
     pub(super) fn is_foreign(&self) -> bool {
         self.is_foreign
     }
 
-    /// Takes over an attribute. Gives whether it is one of these.
+    /// Stores an attribute. Returns whether it is an attribute about code.
     pub(super) fn read(&mut self, name: DwAt, value: &AttributeValue<SectionSlice<'_>>) -> bool {
         match (name, value) {
             (dw::DW_AT_rnglists_base, AttributeValue::DebugRngListsBase(base)) => self.lists = *base,
@@ -56,11 +57,12 @@ impl UnitCode {
     }
 }
 
-/// Linkers let the ranges of code that they removed start here.
+/// The start address that linkers use for ranges of removed code.
 const REMOVED: u64 = 0;
 
 impl UnitCode {
-    /// Notes where the code of the unit is whose entries start here. A damaged table of ranges has none.
+    /// Adds the code ranges of the unit whose entries start at this offset. A damaged table of ranges results in
+    /// none.
     pub(super) fn add_code(
         &self,
         reading: &mut UnitReader<'_>,

@@ -1,4 +1,5 @@
-//! The parts of a program's debug information, of its own file and of shared libraries, and where their code is.
+//! The parts of a program's debug information, from its own file and from shared libraries, and the addresses of
+//! their code.
 
 use core::ops::Range;
 
@@ -17,34 +18,35 @@ pub struct Library<'f> {
 }
 
 impl<'f> Library<'f> {
-    /// A library by the path that a dump has of it, with the contents of its file or of its debug file. `displacement` is
-    /// the difference between its [bias](dmd_analyze::LoadedModule::bias) and that of the program, which may wrap around.
+    /// A library. `path` is its path in the dump, and `file` is the contents of its file or its debug file.
+    /// `displacement` is its [bias](dmd_analyze::LoadedModule::bias) minus the program's bias; the subtraction may
+    /// wrap around.
     pub fn new(path: &'f str, file: &'f [u8], displacement: u64) -> Self {
         Self { path, file, displacement }
     }
 }
 
-/// A file, and which types come from it.
+/// A file, and the range of types from it.
 #[derive(Debug)]
 struct InfoFile {
-    /// Empty for the program.
+    /// The path of the file; empty for the program.
     path: String,
-    /// The number to add to its addresses, to compare them with those of the program's file.
+    /// The number to add to the file's addresses, for comparing them with addresses of the program's file.
     displacement: u64,
     first_type: usize,
 }
 
-/// Where units have their entries and their code.
+/// The positions of the entries and the code of units.
 #[derive(Debug)]
 pub(super) struct UnitTable {
     files: Vec<InfoFile>,
-    /// Where the entries of each unit start, ascending.
+    /// The start of each unit's entries, in ascending order.
     starts: Vec<u64>,
-    /// The code of units, by address, with the start of the unit's entries.
+    /// The code of units by address, each with the start of its unit's entries.
     code: Vec<(Range<u64>, u64)>,
 }
 
-/// All that is read of files, before it is put in order.
+/// Everything that was read from files, not yet in order.
 #[derive(Debug)]
 pub(super) struct InfoParts {
     pub(super) names: NameTable,
@@ -56,7 +58,7 @@ pub(super) struct InfoParts {
 }
 
 impl InfoParts {
-    /// The parts of a program's own file.
+    /// The parts from the program's own file.
     pub(super) fn from_readers(reading: UnitReader<'_>) -> Self {
         let UnitReader { names, types, offsets, statics, vtables, units, mut code, .. } = reading;
         code.sort_by_key(|(range, start)| (range.start, *start));
@@ -68,7 +70,7 @@ impl InfoParts {
     pub(super) fn append(&mut self, other: Self, library: &Library<'_>) -> Result<(), TypedError> {
         let names = self.names.append(&other.names).ok_or(TypedError::Bounded(0, DebugInfoLimit::Names))?;
         let renamed = |name: super::DebugNameId| names[name.number()];
-        // 0 means that there is no reference: no entry starts there.
+        // 0 means "no reference": no entry starts there.
         let by = self
             .offsets
             .last()
@@ -87,7 +89,7 @@ impl InfoParts {
             of: one.of.moved(by),
             ..one
         };
-        // The memory of a thread that a library has is found only with the loader's tables.
+        // The thread-local memory of a library can be found only with the loader's tables, so it is left out.
         self.statics.extend(other.statics.into_iter().filter(|one| !one.of_threads).map(placed));
         self.vtables.extend(other.vtables.into_iter().map(placed));
         self.units.starts.extend(other.units.starts.into_iter().map(|start| start.saturating_add(by)));
@@ -101,18 +103,18 @@ impl InfoParts {
     }
 }
 
-/// Where code is: in the program or in a library, and in a unit of it.
+/// The location of code: the program or a library, and a unit in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CodePlace {
     file: usize,
-    /// The start of the unit's entries.
+    /// The start of the unit's entries; `None` without a known unit.
     unit: Option<u64>,
 }
 
-/// The entries of each class of types, ascending.
+/// The entries of each class of types, in ascending order.
 #[derive(Debug)]
 pub(crate) struct ClassEntries {
-    /// Where the entries of each class start, by the class's first type, and where the last ones end.
+    /// The start of each class's entries, by the class's first type, and the end of the last class.
     starts: Vec<u32>,
     entries: Vec<u32>,
 }
@@ -132,7 +134,7 @@ impl ClassEntries {
         Self { starts, entries }
     }
 
-    /// Whether a class has an entry in a range.
+    /// Whether a class has an entry in a range of offsets.
     fn has_any_in(&self, class: TypeId, range: &Range<usize>) -> bool {
         let [start, end] = [0, 1].map(|next| self.starts[class.index() + next] as usize);
         let entries = &self.entries[start..end];
@@ -142,13 +144,13 @@ impl ClassEntries {
 }
 
 impl DebugInfo {
-    /// Whether all types are of one file.
+    /// Whether all types are from one file.
     pub(crate) fn is_one_file(&self) -> bool {
         self.units.files.len() == 1
     }
 
-    /// The place of code, by the path of its module, empty for the program, and its address in the file; `None` for a module
-    /// whose types are not known.
+    /// The location of code, by the path of its module (empty for the program) and its address in the file. `None`
+    /// for a module with unknown types.
     pub(crate) fn place_of_code(&self, module: &str, address: u64) -> Option<CodePlace> {
         let UnitTable { files, code, .. } = &self.units;
         let file = files.iter().position(|file| file.path == module)?;
@@ -159,7 +161,8 @@ impl DebugInfo {
         Some(CodePlace { file, unit })
     }
 
-    /// The types of one name that code can mean: those of its unit if it has any, and otherwise those of its file.
+    /// The types, all with the same name, that code at a location can mean. They are the types of its unit. If its
+    /// unit has none, they are the types of its file.
     pub(crate) fn known_at(&self, place: CodePlace, types: &[TypeId], entries: &ClassEntries) -> Vec<TypeId> {
         let known_in = |range: Range<usize>| -> Vec<TypeId> {
             types.iter().copied().filter(|id| entries.has_any_in(self.same_as(*id), &range)).collect()

@@ -1,14 +1,16 @@
-//! Names of closures and `async` functions as symbols of Rust's newer form (v0) and debug information have them in common.
+//! Loose names of closures and `async` functions: the part that Rust's v0 symbols and debug information have in
+//! common.
 //!
-//! `<app::Server>::run::{closure#0}` of a symbol is `app::{impl#3}::run::{async_fn_env#0}<T>` in debug information. Both
-//! are `run::{closure#0}` here. Several types may have that name; the size of a block chooses one.
+//! In a symbol, a name is `<app::Server>::run::{closure#0}`. In debug information, the same function is
+//! `app::{impl#3}::run::{async_fn_env#0}<T>`. The loose name of both is `run::{closure#0}`. Several types may have
+//! this name; the size of a block selects one of them.
 
-/// The names of closures in debug information.
+/// The starts of closure names in debug information.
 const FORMS: &[&str] = &["{async_fn#", "{async_block#", "{async_closure#", "{gen_block#", "{coroutine#"];
 
 const CLOSURE: &str = "{closure#";
 
-/// The loose form of a short name; `None` if it has no closure.
+/// The loose form of a short name; `None` if the name contains no closure.
 pub(super) fn loose(name: &str) -> Option<String> {
     if !FORMS.iter().any(|form| name.contains(form)) && !name.contains(CLOSURE) {
         return None;
@@ -30,7 +32,7 @@ pub(super) fn loose(name: &str) -> Option<String> {
     Some(text)
 }
 
-/// The end of `{closure#0}::{closure#1}`.
+/// The end of a chain such as `{closure#0}::{closure#1}`.
 fn end_of_closures(name: &str, mut at: usize) -> usize {
     loop {
         at = name[at..].find('}').map_or(name.len(), |len| at + len + 1);
@@ -41,7 +43,7 @@ fn end_of_closures(name: &str, mut at: usize) -> usize {
     }
 }
 
-/// Where the path that ends at a closure starts.
+/// The start of the path that ends at a closure.
 fn start_of_path(name: &str, least: usize, end: usize) -> usize {
     let bytes = name.as_bytes();
     let mut depth = 0_usize;
@@ -59,18 +61,18 @@ fn start_of_path(name: &str, least: usize, end: usize) -> usize {
     least
 }
 
-/// The function of a path such as `<app::Server>::run::<u8>::`.
+/// The function of a path such as `<app::Server>::run::<u8>::`: `run`.
 fn function(path: &str) -> &str {
     let path = path.trim_end_matches(':');
     let path = match path.strip_suffix('>') {
-        // The function's own types.
+        // Removes the generic arguments of the function.
         Some(_) => path.rfind("::<").map_or(path, |at| &path[..at]),
         None => path,
     };
     path.rsplit("::").next().unwrap_or(path)
 }
 
-/// The length of the generic arguments at the start of `rest`, with their angle brackets; 0 without arguments.
+/// The length of the generic arguments at the start of `rest`, including their angle brackets; 0 without arguments.
 fn generics(rest: &str) -> usize {
     let mut depth = 0_usize;
     let mut last = b' ';

@@ -1,14 +1,14 @@
-//! Names, each stored once.
+//! Names of debug information. Each is stored once.
 
 use hashbrown::HashTable;
 use std::hash::{BuildHasher as _, RandomState};
 
 use super::types::DebugNameId;
 
-/// The maximum length of one name in bytes; longer names are cut.
+/// The largest length of a name in bytes. Longer names are cut.
 pub(super) const LONGEST: usize = 1 << 16;
 
-/// The maximum of bytes of all names together.
+/// The largest total size of all names in bytes.
 pub(super) const MOST_BYTES: usize = 256 << 20;
 
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(super) struct NameTable {
     ends: Vec<u32>,
     ids: HashTable<u32>,
     hasher: RandomState,
-    /// The maximum of bytes of these names, at most `MOST_BYTES`.
+    /// The largest total size of these names in bytes, at most `MOST_BYTES`.
     most: usize,
 }
 
@@ -27,7 +27,8 @@ impl NameTable {
         Self { text: String::new(), ends: Vec::new(), ids, hasher, most: most.min(MOST_BYTES) }
     }
 
-    /// Adds the names of another part of a file, in their order, and with them its share of the limit. Gives the new ids.
+    /// Adds the names of another part of a file, in their order, and adds that part's share of the limit. Returns the
+    /// new ids; `None` at the limit.
     pub(super) fn append(&mut self, other: &Self) -> Option<Vec<DebugNameId>> {
         self.most = self.most.saturating_add(other.most).min(MOST_BYTES);
         (0..other.ends.len() as u32).map(|id| self.intern(other.get(DebugNameId(id)))).collect()
@@ -39,7 +40,7 @@ impl NameTable {
         &self.text[start..self.ends[index] as usize]
     }
 
-    /// The id of a name, if it is known.
+    /// The id of a name; `None` for an unknown name.
     pub(super) fn find(&self, name: &str) -> Option<DebugNameId> {
         let hash = self.hasher.hash_one(name);
         self.ids.find(hash, |id| self.get(DebugNameId(*id)) == name).map(|id| DebugNameId(*id))

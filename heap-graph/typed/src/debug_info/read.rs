@@ -1,8 +1,8 @@
-//! The results of reading the units of a file, and the bounds of reading.
+//! The results of reading the units of a file, and the limits for reading.
 //!
-//! The author of a file may want the reader to fail: entries of one byte may have a million attributes, and each of a
-//! million units may name another place in one table of abbreviations. So each attribute and each byte of a table
-//! counts, and reading stops at a multiple of the size of the sections.
+//! A malicious file may try to exhaust the reader: an entry of one byte may have a million attributes, and each of a
+//! million units may use another position in one table of abbreviations. So each attribute and each byte of a table
+//! counts as work, and reading stops at a multiple of the size of the sections.
 
 use core::ops::Range;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use super::names::{MOST_BYTES, NameTable};
 use super::types::{DebugNameId, StaticItem, Type};
 use crate::error::DebugInfoLimit;
 
-/// Attributes that are allowed regardless of the size, and for each byte.
+/// The number of attributes that are always allowed. Further attributes are allowed for each byte.
 const WORK: u64 = 1 << 20;
 const WORK_A_BYTE: u64 = 4;
 
 /// A part of a section.
 pub(super) type SectionSlice<'s> = EndianSlice<'s, LittleEndian>;
 
-/// Why a unit cannot be read.
+/// The reason why a unit cannot be read.
 pub(super) enum UnitError {
     Gimli(gimli::Error),
     Bound(DebugInfoLimit),
@@ -33,20 +33,20 @@ impl From<gimli::Error> for UnitError {
     }
 }
 
-/// The state of reading.
+/// A reader of units, with the data found so far.
 pub(super) struct UnitReader<'s> {
     pub(super) dwarf: &'s Dwarf<SectionSlice<'s>>,
     pub(super) names: NameTable,
     pub(super) types: Vec<Type>,
-    /// The offset of each type's entry, ascending.
+    /// The offset of each type's entry, in ascending order.
     pub(super) offsets: Vec<u64>,
     pub(super) statics: Vec<StaticItem>,
     pub(super) vtables: Vec<StaticItem>,
-    /// Where each unit starts, ascending.
+    /// The start of each unit, in ascending order.
     pub(super) units: Vec<u64>,
-    /// The code of units, with the start of the unit.
+    /// The code of units, each with the start of its unit.
     pub(super) code: Vec<(Range<u64>, u64)>,
-    /// Units of other languages are left out.
+    /// Whether to leave out units of other languages.
     pub(super) only_rust: bool,
     abbreviations: HashMap<usize, Arc<Abbreviations>>,
     left: u64,
@@ -74,7 +74,7 @@ impl<'s> UnitReader<'s> {
         }
     }
 
-    /// Adds what another reader has found in the units behind these.
+    /// Adds the data of another reader, which has read the units after these.
     pub(super) fn append(&mut self, other: Self) -> Option<()> {
         let names = self.names.append(&other.names)?;
         let renamed = |name: DebugNameId| names[name.number()];
@@ -88,13 +88,13 @@ impl<'s> UnitReader<'s> {
         Some(())
     }
 
-    /// Counts work.
+    /// Counts work. Fails at the limit.
     pub(super) fn work(&mut self, amount: u64) -> Result<(), UnitError> {
         self.left = self.left.checked_sub(amount).ok_or(UnitError::Bound(DebugInfoLimit::Work))?;
         Ok(())
     }
 
-    /// The abbreviations at an offset of their section.
+    /// The table of abbreviations at an offset of their section.
     pub(super) fn abbreviations(&mut self, offset: usize) -> Result<Arc<Abbreviations>, UnitError> {
         if let Some(known) = self.abbreviations.get(&offset) {
             return Ok(known.clone());

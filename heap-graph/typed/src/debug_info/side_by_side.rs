@@ -1,9 +1,9 @@
-//! Work on several threads, whose results come in the order of the work.
+//! Runs work on several threads. The results are in the order of the work.
 
 use std::panic::resume_unwind;
 use std::thread;
 
-/// Does each piece of work on a thread of its own, and the first one on the caller's.
+/// Runs each piece of work on its own thread, and the first piece on the caller's thread.
 pub(super) fn side_by_side<W: Sync, R: Send>(work: &[W], run: impl Fn(&W) -> R + Sync) -> Vec<R> {
     let Some((first, others)) = work.split_first() else { return Vec::new() };
     let run = &run;
@@ -13,7 +13,7 @@ pub(super) fn side_by_side<W: Sync, R: Send>(work: &[W], run: impl Fn(&W) -> R +
         let first = run(first);
         let others = others.into_iter().map(|(one, thread)| match thread {
             Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-            // The system has no room for another thread.
+            // The system cannot start another thread, so the caller's thread runs this piece.
             Err(_) => run(one),
         });
         std::iter::once(first).chain(others).collect()

@@ -1,8 +1,8 @@
-//! The parts of a task of async-task, which async-executor and smol use. They follow each other in one block.
+//! The parts of a task of async-task (used by async-executor and smol). They follow each other in one block.
 
 use super::{DEEPEST_ARRAY, DebugInfo, TypeId, TypeKind};
 
-/// The parts of a task: the offset and the type of each, and the bytes of all.
+/// The parts of a task: the offset and the type of each part, and the total size in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TaskParts {
     pub(crate) header: TypeId,
@@ -14,7 +14,8 @@ pub(crate) struct TaskParts {
 }
 
 impl DebugInfo {
-    /// The parts to which `RawTask { header, schedule, future, output }` points. Future and output have one place.
+    /// The parts to which `RawTask { header, schedule, future, output }` points. The future and the output share one
+    /// place.
     pub(crate) fn task_parts(&self, raw: TypeId) -> Option<TaskParts> {
         let part = |name: &str| {
             let member = self.member(raw, name)?;

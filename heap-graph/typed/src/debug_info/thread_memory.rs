@@ -1,23 +1,24 @@
-//! Where each thread has the program's thread-locals.
+//! The position of the program's thread-locals in each thread.
 
 use object::elf;
 use object::read::elf::{ElfFile64, ProgramHeader as _};
 use object::{Architecture, LittleEndian};
 
-/// Where thread-locals are, relative to what a thread's register for them says: the program's own are next to it
-/// (ELF Handling For Thread-Local Storage, sections 3.4.6 and 3; aarch64's ABI, section 10).
+/// The start of thread-locals, relative to the value of the thread's register for them. The program's own
+/// thread-locals are next to that address (ELF Handling For Thread-Local Storage, sections 3.4.6 and 3; aarch64's
+/// ABI, section 10).
 pub(super) fn offset(file: &[u8], architecture: Architecture) -> Option<i64> {
     let elf = ElfFile64::<LittleEndian>::parse(file).ok()?;
     let mut headers = elf.elf_program_headers().iter();
     let header = headers.find(|header| header.p_type(LittleEndian) == elf::PT_TLS)?;
     let align = header.p_align(LittleEndian).max(1);
     match architecture {
-        // The block of the program ends where the register points to.
+        // The program's block ends at the address in the register.
         Architecture::X86_64 => {
             let size = header.p_memsz(LittleEndian).checked_next_multiple_of(align)?;
             i64::try_from(size).ok().map(|size| -size)
         }
-        // Two words of the system come first.
+        // Two words of the system precede the program's block.
         Architecture::Aarch64 => i64::try_from(align.max(16)).ok(),
         _ => None,
     }

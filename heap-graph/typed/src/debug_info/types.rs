@@ -1,4 +1,4 @@
-//! Types as debug information describes them.
+//! Types, as debug information describes them.
 
 /// A type of a program, as an index into its [`DebugInfo`](super::DebugInfo).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -10,18 +10,18 @@ impl TypeId {
     }
 }
 
-/// The offset in `.debug_info` of a type's entry; 0 for none.
+/// The offset of a type's entry in `.debug_info`; 0 means "no type".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TypeRef(pub(super) u64);
 
 impl TypeRef {
-    /// The reference for entries that are this far behind.
+    /// The reference after its entries have moved by this offset.
     pub(super) fn moved(self, by: u64) -> Self {
         if self.0 == 0 { self } else { Self(self.0.saturating_add(by)) }
     }
 }
 
-/// A name, stored once.
+/// The number of a name. Each name is stored once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct DebugNameId(pub(super) u32);
 
@@ -33,12 +33,12 @@ impl DebugNameId {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TypeKind {
-    /// Numbers, enumerations without data, functions.
+    /// A number, an enumeration without data, or a function.
     Scalar,
     Pointer(TypeRef),
     Struct,
     Union,
-    /// The count is unknown for the tail of an unsized type.
+    /// An array: the type of its elements, and their number. The number is `None` for the tail of an unsized type.
     Array(TypeRef, Option<u64>),
 }
 
@@ -49,25 +49,25 @@ pub(crate) struct Member {
     pub(crate) of: TypeRef,
 }
 
-/// The name of a coroutine's discriminant.
+/// The name of the member with a coroutine's discriminant.
 pub(super) const STATE: &str = "__state";
 
-/// The number that selects a variant, as the entry of the variant has it.
+/// The number that selects a variant, as encoded in the variant's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Discriminant {
     pub(super) value: u128,
-    /// The bits that the entry has of it. Compilers write a negative number in as few bits as it needs, and only the type of
-    /// the discriminant says that the first one is a sign.
+    /// The number of encoded bits. Compilers encode a negative number in as few bits as possible. Only the type of
+    /// the discriminant shows whether the first bit is a sign.
     pub(super) bits: u32,
 }
 
 impl Discriminant {
-    /// A number with all bits known.
+    /// A number with all of its bits.
     pub(super) fn whole(value: u128) -> Self {
         Self { value, bits: u128::BITS }
     }
 
-    /// The number in the bytes of a discriminant of this size.
+    /// The value that a discriminant of this size in bytes has in memory.
     pub(crate) fn number(self, bytes: u64, is_signed: bool) -> u128 {
         let unknown = u128::BITS - self.bits.clamp(1, u128::BITS);
         let value = self.value << unknown;
@@ -78,12 +78,12 @@ impl Discriminant {
     }
 }
 
-/// A variant: the discriminant that selects it, or `None` for all others, and its members.
+/// A variant: its members, and the discriminant that selects it; `None` for the variant of all other discriminants.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EnumVariant {
     pub(crate) discriminant: Option<Discriminant>,
     pub(crate) members: Vec<Member>,
-    /// For the state of a coroutine: the file and the line of the `await` at which it is.
+    /// For the state of a coroutine: the file and the line of its `await`.
     pub(crate) place: Option<(DebugNameId, u32)>,
 }
 
@@ -97,21 +97,21 @@ pub(crate) struct VariantPart {
 pub(crate) struct Type {
     pub(crate) name: DebugNameId,
     pub(crate) kind: TypeKind,
-    /// In bytes.
+    /// The size in bytes.
     pub(crate) size: u64,
-    /// In bytes; 0 if the entry has no size.
+    /// The alignment in bytes; 0 if the entry has none.
     pub(crate) align: u32,
-    /// The entry is a declaration without a definition.
+    /// Whether the entry is a declaration without a definition.
     pub(crate) declared_only: bool,
     pub(crate) members: Vec<Member>,
     pub(crate) variants: Option<Box<VariantPart>>,
     pub(crate) parameters: Vec<(DebugNameId, TypeRef)>,
-    /// For the type of a vtable: the type that has it.
+    /// For the type of a vtable: the type that the vtable belongs to.
     pub(crate) containing: TypeRef,
 }
 
 impl Type {
-    /// The type with other ids of its names, and with its references to entries this far behind.
+    /// The type with translated name ids, and with references moved by `by`.
     pub(super) fn moved(mut self, to: impl Fn(DebugNameId) -> DebugNameId, by: u64) -> Self {
         let member = |member: &mut Member| {
             member.name = to(member.name);
@@ -135,7 +135,7 @@ impl Type {
     }
 }
 
-/// A static at its address in the file, or a thread-local at its offset in the memory that each thread has.
+/// A static with its address in the file, or a thread-local with its offset in each thread's memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StaticItem {
     pub(crate) name: DebugNameId,

@@ -1,6 +1,6 @@
-//! One unit of debug information: its entries for types, statics and vtables. Code is skipped.
+//! Reads one unit of debug information: its entries for types, statics and vtables. Skips code.
 //!
-//! Of lines, only those of the states of coroutines are read.
+//! Of the line information, it reads only the lines of coroutine states.
 
 use gimli::constants::{self as dw, DwTag};
 use gimli::{
@@ -17,10 +17,10 @@ use super::types::{
 };
 use crate::error::DebugInfoLimit;
 
-/// The maximum depth of entries.
+/// The largest depth of nested entries.
 const DEEPEST: isize = 256;
 
-/// The parent of the entries inside of an entry.
+/// The owner of the entries inside another entry.
 #[derive(Clone, Copy)]
 enum EntryScope {
     Namespace(DebugNameId),
@@ -29,7 +29,7 @@ enum EntryScope {
     Variant(usize),
 }
 
-/// The attributes of an entry that a reader of types needs.
+/// The attributes of an entry that are needed for types.
 #[derive(Default)]
 struct EntryAttributes<'s> {
     name: Option<AttributeValue<SectionSlice<'s>>>,
@@ -53,10 +53,10 @@ pub(super) struct UnitParser<'r, 's> {
     pub(super) base: u64,
     strings: DebugStrOffsetsBase<usize>,
     addresses: DebugAddrBase<usize>,
-    /// Where its table of files is, and the folder of the compiler.
+    /// The position of the unit's table of files.
     lines: Option<gimli::DebugLineOffset<usize>>,
     folder: Option<AttributeValue<SectionSlice<'s>>>,
-    /// The table of files, once it is needed; `None` inside if it is damaged.
+    /// The table of files, read at first use. The inner option is `None` if the table is damaged.
     files: Option<Option<LineProgramHeader<SectionSlice<'s>>>>,
     paths: HashMap<u64, Option<DebugNameId>>,
     root: UnitCode,
@@ -68,7 +68,7 @@ impl<'r, 's> UnitParser<'r, 's> {
         header: UnitHeader<SectionSlice<'s>>,
         base: u64,
     ) -> Self {
-        // The bases that the format defines for a unit without the attribute: after the section's header.
+        // The format defines these bases for a unit without the attribute: the position after the section's header.
         let format = header.format();
         let start = format.initial_length_size() as usize + 4;
         Self {
@@ -81,7 +81,7 @@ impl<'r, 's> UnitParser<'r, 's> {
             folder: None,
             files: None,
             paths: HashMap::new(),
-            // As for the other bases; the header of lists of ranges is longer.
+            // Like the other bases, but the header of lists of ranges is longer.
             root: UnitCode::new(start + 4),
         }
     }
@@ -199,7 +199,7 @@ impl<'r, 's> UnitParser<'r, 's> {
         }
     }
 
-    /// Adds what an entry describes. Gives what the entries inside of it belong to.
+    /// Adds the item that an entry describes. Returns the owner for the entries inside it.
     fn add(
         &mut self,
         tag: DwTag,
@@ -322,7 +322,7 @@ impl<'r, 's> UnitParser<'r, 's> {
         Ok(())
     }
 
-    /// The address of a location that is only an address (`DW_OP_addr`, `DW_OP_addrx`).
+    /// The address of a location, if the location is only an address (`DW_OP_addr`, `DW_OP_addrx`).
     fn address(&self, location: &[u8]) -> Option<u64> {
         match location.split_first()? {
             (0x03, address) => Some(u64::from_le_bytes(address.try_into().ok()?)),
@@ -337,7 +337,7 @@ impl<'r, 's> UnitParser<'r, 's> {
         discriminant.is_some_and(|member| self.reading.names.get(member.name) == STATE)
     }
 
-    /// The file and the line of an entry. A damaged table of files has none.
+    /// The file and the line of an entry; `None` if the table of files is damaged.
     fn place(&mut self, entry: &EntryAttributes<'s>) -> Result<Option<(DebugNameId, u32)>, UnitError> {
         let (Some(file), Some(line)) = (entry.file, entry.line.and_then(|line| u32::try_from(line).ok()))
         else {
@@ -387,13 +387,13 @@ impl<'r, 's> UnitParser<'r, 's> {
         self.reading.names.intern(&path).map(Some).ok_or(UnitError::Bound(DebugInfoLimit::Names))
     }
 
-    /// The name of an entry, without the names of what it is in.
+    /// The name of an entry, without the names of its enclosing entries.
     fn text(&self, entry: &EntryAttributes<'s>) -> Result<&'s [u8], UnitError> {
         entry.name.map_or(Ok(&[]), |name| self.string(name))
     }
 
-    /// The offset of a location in the memory of a thread: a constant (`DW_OP_const4u`, `DW_OP_const8u`, `DW_OP_addrx`
-    /// or `DW_OP_constx`), and `DW_OP_form_tls_address` or its form of GNU.
+    /// The offset of a location in a thread's memory. The location must consist of a constant (`DW_OP_const4u`,
+    /// `DW_OP_const8u`, `DW_OP_addrx` or `DW_OP_constx`) and `DW_OP_form_tls_address` or its GNU form.
     fn thread_local(&self, location: &[u8]) -> Option<u64> {
         let (0x9b | 0xe0, constant) = location.split_last()? else { return None };
         match constant.split_first()? {
@@ -404,7 +404,7 @@ impl<'r, 's> UnitParser<'r, 's> {
         }
     }
 
-    /// The entry of the table of addresses with this index.
+    /// The entry with this index in the table of addresses.
     fn addressed(&self, index: &[u8]) -> Option<u64> {
         let mut index = SectionSlice::new(index, LittleEndian);
         let number = gimli::Reader::read_uleb128(&mut index).ok()?;
@@ -413,7 +413,7 @@ impl<'r, 's> UnitParser<'r, 's> {
         all.get_address(8, self.addresses, number).ok()
     }
 
-    /// A text of an entry or of a table.
+    /// The text of an attribute or of a table.
     fn string(&self, value: AttributeValue<SectionSlice<'s>>) -> Result<&'s [u8], UnitError> {
         let sections = &self.reading.dwarf;
         let by_index = |index: DebugStrOffsetsIndex<usize>| -> gimli::Result<SectionSlice<'s>> {
@@ -434,13 +434,13 @@ impl<'r, 's> UnitParser<'r, 's> {
 
     fn name(&mut self, entry: &EntryAttributes<'s>) -> Result<DebugNameId, UnitError> {
         let text = self.text(entry)?;
-        // Searching the end of a long text takes time.
+        // The search for the end of a long text is work, too.
         self.reading.work(text.len() as u64 / 16)?;
         let text = String::from_utf8_lossy(text);
         self.reading.names.intern(&text).ok_or(UnitError::Bound(DebugInfoLimit::Names))
     }
 
-    /// The name with its path. Types such as `(A, B)`, which are not items, have no path.
+    /// The name with its path. Types that are not items, such as `(A, B)`, have no path.
     fn path(
         &mut self,
         entry: &EntryAttributes<'s>,
@@ -468,7 +468,7 @@ impl<'r, 's> UnitParser<'r, 's> {
     }
 }
 
-/// A discriminant, in any form that compilers choose.
+/// Decodes a discriminant in any form that compilers use.
 fn discriminant(value: &AttributeValue<SectionSlice<'_>>) -> Option<Discriminant> {
     let short = |value: u64, bits| Discriminant { value: value.into(), bits };
     Some(match value {

@@ -1,7 +1,7 @@
 //! Reads all units of a file, on several threads.
 //!
-//! Each thread reads units that follow each other, and their results come together in the order of the units, which gives what one
-//! thread gives. A file that is damaged or exceeds a limit is read again by one thread, so that an error does not depend
+//! Each thread reads adjacent units. The results are joined in the order of the units, so they equal the results of
+//! one thread. If a file is damaged or exceeds a limit, one thread reads it again, so that the error does not depend
 //! on the number of threads.
 
 use core::ops::Range;
@@ -13,10 +13,10 @@ use super::side_by_side::side_by_side;
 use super::unit::UnitParser;
 use crate::error::TypedError;
 
-/// The bytes of units that are worth a thread.
+/// The smallest size of units, in bytes, for which a thread is worthwhile.
 const WORTH_A_THREAD: usize = 1 << 18;
 
-/// Reads all units on at most this many threads, or only those in Rust.
+/// Reads all units on at most this many threads. With `only_rust`, reads only units in Rust.
 pub(super) fn read_all<'s>(
     dwarf: &'s Dwarf<SectionSlice<'s>>,
     threads: usize,
@@ -30,7 +30,7 @@ pub(super) fn read_all<'s>(
     }
 }
 
-/// Reads all units in their order.
+/// Reads all units in their order, on this thread.
 fn read_alone<'s>(dwarf: &'s Dwarf<SectionSlice<'s>>, only_rust: bool) -> Result<UnitReader<'s>, TypedError> {
     let mut reading = UnitReader::for_part(dwarf, 1, only_rust);
     let mut units = dwarf.units();
@@ -46,8 +46,8 @@ fn read_alone<'s>(dwarf: &'s Dwarf<SectionSlice<'s>>, only_rust: bool) -> Result
     }
 }
 
-/// Reads the units in parts of about the same number of bytes, side by side. The limits of the parts are together those of
-/// one thread, so what is read within them is also read by one thread; otherwise `None`.
+/// Reads the units on several threads, in parts of about the same size. The limits of the parts add up to the limit
+/// of one thread, so everything within them is also within that limit. Returns `None` if a part exceeds its limit.
 fn read_together<'s>(
     dwarf: &'s Dwarf<SectionSlice<'s>>,
     parts: usize,
@@ -64,8 +64,8 @@ fn read_together<'s>(
     Some(whole)
 }
 
-/// Where each part begins and ends: it has the units that begin in its share of the bytes. A file may have a unit for each
-/// 11 bytes, so no more than this is kept of them.
+/// The start and the end of each part. A part contains the units that start in its share of the bytes. Only these
+/// positions are stored for the units, since a file may have a unit for each 11 bytes.
 fn divided(dwarf: &Dwarf<SectionSlice<'_>>, parts: usize) -> Option<Vec<Range<usize>>> {
     let end = dwarf.debug_info.reader().len();
     let each = end / parts + 1;
@@ -92,7 +92,7 @@ fn read_units(reading: &mut UnitReader<'_>, part: Range<usize>) -> Result<(), Un
     Ok(())
 }
 
-/// The offset of a unit.
+/// The offset of a unit's header.
 fn start(header: &UnitHeader<SectionSlice<'_>>) -> u64 {
     header.debug_info_offset().map_or(0, |offset| offset.0 as u64)
 }

@@ -1,4 +1,4 @@
-//! Decides where pointers contradict the stack of a block, or each other.
+//! Decides between pointers that contradict a block's stack or each other.
 
 use dmd_analyze::TypeVerdict;
 
@@ -9,8 +9,8 @@ use crate::views::is_same;
 use crate::walk::TypedContents;
 
 impl Inference<'_, '_, '_> {
-    /// Weighs all pointers that contradict the known types of blocks, and follows the pointers of blocks that get other types,
-    /// until no type changes.
+    /// Weighs all pointers that contradict the known types of blocks. Follows the pointers of blocks that get other
+    /// types, until no type changes.
     pub(super) fn settle(&mut self) {
         let info = self.heap.walk.info();
         while let Some(open) = self.evidence.next() {
@@ -35,7 +35,7 @@ impl Inference<'_, '_, '_> {
         }
     }
 
-    /// Takes back the evidence of a block's pointers before the block gets another type.
+    /// Removes the evidence of a block's pointers, before the block gets another type.
     fn retract(&mut self, block: usize) {
         if !self.read_pointers(block) {
             return;
@@ -50,13 +50,14 @@ impl Inference<'_, '_, '_> {
         self.heap.walk.found = found;
     }
 
-    /// Whether a pointer is right and the stack of its block is wrong. No pointer agrees with the stack.
+    /// Whether a pointer is right and the stack of its block is wrong. If another pointer agrees with the stack, the
+    /// stack is right.
     fn outweighs_stack(&mut self, index: usize, known: TypedContents, said: PointerClaim) -> bool {
         if self.evidence.pointers(index) > 0 {
             return false;
         }
         let info = self.heap.walk.info();
-        // Its capacity is that of the block: elements that changed in place, or a buffer that was handed over.
+        // The pointer's capacity is the block's size: the elements changed in place, or the buffer was handed over.
         let is_buffer = match known {
             TypedContents::Slice { .. } => true,
             TypedContents::One(of) => matches!(info.get(of).kind, TypeKind::Array(_, Some(_))),
@@ -66,7 +67,7 @@ impl Inference<'_, '_, '_> {
             return true;
         }
         let (named, owned) = (known.element(), said.contents.element());
-        // Bytes are room for values of other types, unless they are text.
+        // Bytes may be room for values of other types, unless they are text.
         let stack = self.heap.blocks[index].stack;
         let is_room =
             matches!(known, TypedContents::Slice { .. }) && info.size(named) <= 1 && info.size(owned) > 1;
@@ -74,11 +75,11 @@ impl Inference<'_, '_, '_> {
             let named = self.heap.stacks.verdict(stack).and_then(TypeVerdict::type_name);
             return named.is_none_or(|named| !named.starts_with("str"));
         }
-        // The names of two versions are equal, and only the pointer knows which one it is.
+        // Two versions of a type have the same name. Only the pointer determines the version.
         if known.is_like(said.contents) && info.name(named) == info.name(owned) {
             return true;
         }
-        // A type to which pointers of values of several sizes lead stands for others.
+        // If pointers of a type lead to values of several sizes, the type stands for other types.
         if self.evidence.is_header(info.same_as(owned)) {
             return false;
         }

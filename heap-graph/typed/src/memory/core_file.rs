@@ -1,4 +1,4 @@
-//! A core file, of a crash or of `gcore` (ELF-64, little-endian; System V ABI, chapters 4 and 5).
+//! A core file from a crash or from `gcore` (ELF-64, little-endian; System V ABI, chapters 4 and 5).
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -9,59 +9,60 @@ use super::MemorySource;
 use super::positioned::{fill_at, read_at};
 use crate::error::TypedError;
 
-/// The size of the ELF header and of a program header in bytes.
+/// The sizes of the ELF header and of a program header, in bytes.
 const HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 
-/// Kinds of segments, and the flag of a writable one.
+/// The kinds of segments, and the flag of a writable segment.
 const LOAD: [u8; 4] = [1, 0, 0, 0];
 const NOTE: [u8; 4] = [4, 0, 0, 0];
 const WRITABLE: u8 = 2;
 
-/// The note with the files that were mapped (`NT_FILE`).
+/// The note with the mapped files (`NT_FILE`).
 const FILES: usize = 0x4649_4c45;
 
-/// The note of a thread's registers (`NT_PRSTATUS`), and the places of the thread's number and of its registers.
+/// The note with a thread's registers (`NT_PRSTATUS`), and the positions of the thread's number and registers in it.
 const REGISTERS: usize = 1;
 const NUMBER: usize = 32;
 const FIRST_REGISTER: usize = 112;
 
-/// The indices of registers in that note, on x86-64. The others have DWARF's numbers, in their order.
+/// The size of that note on x86-64, in bytes. The next constants are DWARF's numbers of its general registers, in the
+/// note's order, and the indices of special registers.
 const X86_64_BYTES: usize = 336;
 const X86_64_ORDER: [u16; 15] = [15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5];
 const X86_64_CODE: usize = 16;
 const X86_64_STACK: usize = 19;
 const X86_64_THREAD: usize = 21;
 
-/// The same on aarch64, where DWARF's numbers of registers are their indices.
+/// The same constants for aarch64. Its general registers are in the order of DWARF's numbers.
 const AARCH64_BYTES: usize = 392;
 const AARCH64_GENERAL: u16 = 31;
 const AARCH64_STACK: usize = 31;
 const AARCH64_CODE: usize = 32;
 
-/// The note of a thread's `TPIDR_EL0` (`NT_ARM_TLS`).
+/// The note with a thread's `TPIDR_EL0` (`NT_ARM_TLS`).
 const ARM_TLS: usize = 0x401;
 
-/// The processors of core files.
+/// The processors of supported core files.
 const X86_64: u16 = 62;
 const AARCH64: u16 = 183;
 
-/// The most threads whose thread-locals are read.
+/// The largest number of threads whose thread-locals are read.
 const MOST_THREADS: usize = 1 << 16;
 
-/// The bytes of a note before its name.
+/// The size of a note's header before its name, in bytes.
 const NOTE_HEADER: usize = 12;
 
-/// Notes are read in pieces of this size, so that a length without bytes takes no memory.
+/// The size of the pieces in which notes are read. A claimed length without data then takes no memory.
 const PIECE: usize = 1 << 20;
 
-/// The type of an ELF file that is a core file.
+/// The ELF file type of a core file.
 const CORE: u16 = 4;
 
-/// The most bytes of notes that are read: a thread has some kilobytes of registers.
+/// The largest total size of notes that are read, in bytes. A thread has some kilobytes of registers.
 const MOST_NOTES: u64 = 64 << 20;
 
-/// A segment of memory that the file contains.
+/// A segment of memory in the file.
 #[derive(Clone, Copy, Debug)]
 struct CoreSegment {
     start: u64,
@@ -70,14 +71,14 @@ struct CoreSegment {
     is_writable: bool,
 }
 
-/// The memory of a process when its core file was written. The reader keeps only the table of segments in memory,
-/// which has at most 65,534 entries, and the places of its notes.
+/// The memory of a process at the time when its core file was written. The reader keeps only the table of segments
+/// (at most 65,534 entries) and the positions of the notes in memory.
 #[derive(Debug)]
 pub struct CoreFile {
     file: File,
-    /// Sorted by address, without overlap.
+    /// The segments, sorted by address, without overlap.
     segments: Vec<CoreSegment>,
-    /// The offsets and the lengths of the notes.
+    /// The offset and the length of each note segment.
     notes: Vec<(u64, u64)>,
     machine: u16,
 }
@@ -89,7 +90,7 @@ impl CoreFile {
     ///
     /// [`TypedError::Io`] if the file cannot be read, [`TypedError::NotACore`] if it is not a core file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, TypedError> {
-        // Opening a pipe would wait.
+        // Opening a pipe would wait, so other files are rejected first.
         if !fs::metadata(&path)?.is_file() {
             return Err(TypedError::NotACore("not a regular file"));
         }
@@ -134,16 +135,16 @@ impl CoreFile {
         Ok(Self { file, segments, notes, machine: u16_at(&header, 18) })
     }
 
-    /// Whether a file is an ELF file, as core files and programs are.
+    /// Whether a file is an ELF file, such as a core file or a program.
     pub fn is_elf(path: impl AsRef<Path>) -> bool {
         let mut magic = [0; 4];
-        // Opening a pipe would wait.
+        // Opening a pipe would wait, so other files are rejected first.
         let is_file = fs::metadata(&path).is_ok_and(|about| about.is_file());
         let filled = is_file && File::open(path).is_ok_and(|file| fill_at(&file, &mut magic, 0) == 4);
         filled && magic == *b"\x7fELF"
     }
 
-    /// The bytes of memory that the file should have behind its end: a limit of the system has cut it off.
+    /// The number of bytes of memory that are missing at the end of the file: a limit of the system has cut it off.
     ///
     /// # Errors
     ///
@@ -157,15 +158,15 @@ impl CoreFile {
         Ok(self.segments.iter().map(behind).fold(0, u64::saturating_add))
     }
 
-    /// The mappings of its program and libraries, for [`read_image`](dmd_analyze::image::read_image). Empty if the file
-    /// has no note of them.
+    /// The mappings of the process's program and libraries, for [`read_image`](dmd_analyze::image::read_image). Empty
+    /// if the file has no note with mapped files.
     pub fn mappings(&self) -> Vec<FileMapping> {
         let notes = self.notes();
         let files = notes.iter().find_map(|notes| each(notes).find(|(kind, _)| *kind == FILES));
         files.and_then(|(_, files)| self.files(files)).unwrap_or_default()
     }
 
-    /// The contents of all segments of notes.
+    /// The contents of all note segments.
     fn notes(&self) -> Vec<Vec<u8>> {
         let mut left = MOST_NOTES;
         let mut all = Vec::new();
@@ -187,8 +188,8 @@ impl CoreFile {
         all
     }
 
-    /// The mappings that the note of files lists: their number, the size of a page, for each its start, its end and its
-    /// offset in pages, and behind these the paths.
+    /// Decodes the mappings in a note of files. The note contains their number and the page size, then for each
+    /// mapping its start, its end and its offset in pages. The paths follow.
     fn files(&self, note: &[u8]) -> Option<Vec<FileMapping>> {
         let word = |at: usize| Some(u64_at(note.get(8 * at..8 * at + 8)?, 0));
         let (count, page) = (usize::try_from(word(0)?).ok()?, word(1)?);
@@ -206,14 +207,14 @@ impl CoreFile {
         (0..count).map(mapping).collect()
     }
 
-    /// The last segment that does not start behind an address.
+    /// The last segment that starts at or before an address.
     fn segment(&self, address: u64) -> Option<CoreSegment> {
         let after = self.segments.partition_point(|segment| segment.start <= address);
         after.checked_sub(1).map(|index| self.segments[index])
     }
 }
 
-/// The kinds and the contents of notes.
+/// Iterates over notes: their kinds and contents.
 fn each(mut notes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     core::iter::from_fn(move || {
         if notes.len() < NOTE_HEADER {
@@ -287,8 +288,8 @@ impl MemorySource for CoreFile {
     }
 }
 
-/// A thread from the note of its registers: the indices and DWARF's numbers of its registers, and the indices of the stack
-/// pointer, of the address of the next instruction, and of the thread pointer.
+/// Decodes a thread from its note of registers. The arguments are the indices and DWARF's numbers of its registers,
+/// and the indices of the stack pointer, of the address of the next instruction, and of the thread pointer.
 fn thread(
     note: &[u8],
     order: impl Iterator<Item = (usize, u16)>,

@@ -1,11 +1,11 @@
-//! Two readers of the same moment.
+//! Combines two sources of memory of the same moment.
 
 use dmd_analyze::image::StoppedThread;
 
 use super::MemorySource;
 
-/// Memory of one reader and, at addresses that it does not have, of a second one: a scan dump has the contents of
-/// blocks, and a core file has statics.
+/// Reads from a first source, and from a second source at addresses that the first does not have. For example, a scan
+/// dump has the contents of blocks, and a core file has statics.
 #[derive(Debug)]
 pub struct LayeredMemory<'m> {
     first: &'m dyn MemorySource,
@@ -13,7 +13,7 @@ pub struct LayeredMemory<'m> {
 }
 
 impl<'m> LayeredMemory<'m> {
-    /// The memory of `first` and, elsewhere, of `second`.
+    /// Reads from `first`, and otherwise from `second`.
     pub fn new(first: &'m dyn MemorySource, second: &'m dyn MemorySource) -> Self {
         Self { first, second }
     }

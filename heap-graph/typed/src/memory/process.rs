@@ -11,14 +11,14 @@ use super::MemorySource;
 use super::positioned::fill_at;
 use crate::error::TypedError;
 
-/// The memory of a process. The reader does not stop it: values that the program changes meanwhile are torn, so stop
-/// the process first.
+/// The memory of a process. The reader does not stop the process. If the program changes a value during a read, the
+/// value may be inconsistent, so stop the process first.
 #[derive(Debug)]
 pub struct ProcessMemory {
     pid: u32,
     memory: File,
     threads: Vec<StoppedThread>,
-    /// The first addresses and the ends of its mappings.
+    /// The start and the end of each mapping.
     areas: OnceLock<Vec<(u64, u64)>>,
 }
 
@@ -27,8 +27,8 @@ impl ProcessMemory {
     ///
     /// # Errors
     ///
-    /// [`TypedError::Io`] if there is no such process, if the system forbids reading it (ptrace's rules), and on other
-    /// systems than Linux, which have no such file.
+    /// [`TypedError::Io`] if there is no such process, if the system forbids reading it (ptrace's rules), or on
+    /// systems other than Linux.
     pub fn open(pid: u32) -> Result<Self, TypedError> {
         if !cfg!(target_os = "linux") {
             let reason = "the memory of a process can be read on Linux only";
@@ -38,8 +38,8 @@ impl ProcessMemory {
         Ok(Self { pid, memory, threads: Vec::new(), areas: OnceLock::new() })
     }
 
-    /// Opens the memory of a process that somebody has stopped (`kill -STOP`, a debugger), with the stack pointers of its
-    /// threads; `None` if it runs. It needs no code of the process, and so none that it does not allow.
+    /// Opens the memory of a stopped process (`kill -STOP`, a debugger), with the stack pointers of its threads.
+    /// `None` if the process is running. No code runs in the process.
     ///
     /// # Errors
     ///
@@ -59,13 +59,13 @@ impl ProcessMemory {
         tasks.peek().is_some() && tasks.all(|task| is_stopped(&task))
     }
 
-    /// The kernel's folders of the threads.
+    /// The kernel's folders for the threads.
     fn tasks(&self) -> impl Iterator<Item = PathBuf> {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.pid)).into_iter().flatten();
         tasks.filter_map(|task| Some(task.ok()?.path()))
     }
 
-    /// The places of the process's threads, for a copy, which has no threads:
+    /// Sets the positions of the process's threads. Use it for a copy of a process, which has no threads:
     /// [`read_threads`](dmd_analyze::image::read_threads).
     #[must_use]
     pub fn with_threads(mut self, threads: Vec<StoppedThread>) -> Self {
@@ -73,13 +73,13 @@ impl ProcessMemory {
         self
     }
 
-    /// Whether the process is still there. The bytes of a process that has ended are incomplete.
+    /// Whether the process still exists. After its end, the bytes read are incomplete.
     pub fn is_there(&self) -> bool {
-        // The list of a process that ended is empty, or gone.
+        // After the process's end, its list of mappings is empty or missing.
         fs::read(format!("/proc/{}/maps", self.pid)).is_ok_and(|maps| !maps.is_empty())
     }
 
-    /// The mappings of its program and libraries, for [`read_image`](dmd_analyze::image::read_image).
+    /// The mappings of the process's program and libraries, for [`read_image`](dmd_analyze::image::read_image).
     ///
     /// # Errors
     ///
@@ -119,12 +119,13 @@ impl MemorySource for ProcessMemory {
 fn is_stopped(task: &Path) -> bool {
     let stat = fs::read(task.join("stat")).unwrap_or_default();
     let stat = String::from_utf8_lossy(&stat);
-    // The name before the state may have any characters.
+    // The name before the state may contain any characters.
     let state = stat.rsplit_once(") ").map(|(_, rest)| rest.as_bytes());
     matches!(state, Some([b'T' | b't', ..]))
 }
 
-/// Where a stopped thread is: the last two numbers of the kernel's file are the stack pointer and the next instruction.
+/// The position of a stopped thread. The last two numbers of the kernel's file are the stack pointer and the address
+/// of the next instruction.
 fn thread(task: &Path) -> Option<StoppedThread> {
     let number = task.file_name()?.to_str()?.parse().ok()?;
     let name = fs::read(task.join("comm")).unwrap_or_default();
@@ -137,19 +138,19 @@ fn thread(task: &Path) -> Option<StoppedThread> {
     Some(StoppedThread { number: Some(number), name, stack_pointer, code, ..StoppedThread::default() })
 }
 
-/// The first address of a line of the kernel's list of mappings, and the end.
+/// The start and the end of a mapping, from a line of the kernel's list.
 fn range(line: &str) -> Option<(u64, u64)> {
     let hexadecimal = |digits| u64::from_str_radix(digits, 16).ok();
     let (start, end) = line.split_ascii_whitespace().next()?.split_once('-')?;
     Some((hexadecimal(start)?, hexadecimal(end)?))
 }
 
-/// A line of the kernel's list of mappings; `None` if it has no file.
+/// The mapping in a line of the kernel's list; `None` if it has no file.
 fn mapping(line: &str) -> Option<FileMapping> {
     let (start, end) = range(line)?;
     let mut words = line.split_ascii_whitespace().skip(1);
     let (permissions, offset) = (words.next()?, words.next()?);
-    // Nothing before the path has a slash: a device's number and an inode follow.
+    // The fields before the path contain no slash after a blank.
     let path = &line[line.find(" /")? + 1..];
     Some(FileMapping {
         start,

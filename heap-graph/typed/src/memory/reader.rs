@@ -1,9 +1,9 @@
-//! Reads values into a buffer that all of them share.
+//! Reads values into a shared buffer.
 
 use super::MemorySource;
 use super::window::ReadWindow;
 
-/// The step in which memory is read.
+/// The size of one read, in bytes.
 const PIECE: usize = 1 << 20;
 
 /// A reader of values.
@@ -19,14 +19,14 @@ impl<'m> MemoryReader<'m> {
         Self { memory, window: ReadWindow::default(), buffer: Vec::new() }
     }
 
-    /// The word at an address, read alone.
+    /// Reads only the word at an address.
     pub(crate) fn word(&self, address: u64) -> Option<u64> {
         let mut word = [0; 8];
         (self.memory.read(address, &mut word) == word.len()).then(|| u64::from_le_bytes(word))
     }
 
-    /// The bytes from an address on, as many as are readable. Memory is read piece by piece, so that a size without memory
-    /// takes none.
+    /// The readable bytes from an address on, at most `bytes`. Memory is read piece by piece, so that a wrong size
+    /// takes no memory.
     pub(crate) fn read(&mut self, address: u64, bytes: u64) -> &[u8] {
         self.buffer.clear();
         if let Some(read) = self.window.read(self.memory, address, bytes) {

@@ -5,15 +5,15 @@ use dmd_analyze::{Dump, ScannedBlock};
 use super::MemorySource;
 use crate::error::TypedError;
 
-/// The memory of a scan dump that was read with contents: its blocks, and nothing else.
+/// The memory of a scan dump that was read with contents. It contains only blocks.
 #[derive(Debug)]
 pub struct ScanMemory<'d> {
-    /// Sorted by address.
+    /// The blocks, sorted by address.
     blocks: Vec<ScannedBlock<'d>>,
 }
 
 impl<'d> ScanMemory<'d> {
-    /// The memory of a dump.
+    /// The memory in a dump.
     ///
     /// # Errors
     ///

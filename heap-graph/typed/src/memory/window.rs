@@ -1,26 +1,26 @@
-//! Reads many small blocks at once where they are read in order of their addresses: a system call for each would take
-//! longer than the rest of the work.
+//! Reads many small blocks at once, if they are read in the order of their addresses. A system call for each block
+//! would take longer than all other work.
 
 use super::MemorySource;
 
-/// The bytes of a window, and the most bytes of a read that goes through it.
+/// The size of a window, and of the largest read through it, in bytes.
 const BYTES: usize = 1 << 16;
 const SMALL: u64 = 1 << 12;
 
-/// A read this far behind the one before it, or less, follows it.
+/// The largest distance from the end of the previous read at which a read counts as its continuation.
 const NEAR: u64 = 1 << 13;
 
-/// The latest bytes that were read together.
+/// The bytes that were read together last.
 #[derive(Debug, Default)]
 pub(crate) struct ReadWindow {
     start: u64,
     bytes: Vec<u8>,
-    /// Behind the latest read.
+    /// The end of the last read.
     next: u64,
 }
 
 impl ReadWindow {
-    /// These bytes; `None` if they are to be read alone.
+    /// Returns these bytes; `None` if the caller should read them separately.
     pub(crate) fn read(&mut self, memory: &dyn MemorySource, address: u64, bytes: u64) -> Option<&[u8]> {
         if bytes > SMALL || !memory.is_whole() {
             return None;
@@ -37,7 +37,7 @@ impl ReadWindow {
         self.bytes.get(range)
     }
 
-    /// The place of these bytes, if the window has all of them.
+    /// The position of these bytes in the window; `None` if the window lacks some of them.
     fn range(&self, address: u64, bytes: u64) -> Option<core::ops::Range<usize>> {
         let from = usize::try_from(address.checked_sub(self.start)?).ok()?;
         let to = from.checked_add(bytes as usize)?;

@@ -6,7 +6,7 @@ use super::{ElementCount, PlanCache, PlanGoal, PlanStep, Scalar, TailKind, Targe
 use crate::debug_info::{DebugNameId, EnumVariant, Member, TypeId, TypeKind, TypeRef};
 use crate::path::PathSegment;
 
-/// The maximum depth of values in values. Pointers of deeper values are left out.
+/// The maximum depth of nested values. Pointers in deeper values are left out.
 pub(super) const DEEPEST: u32 = 128;
 
 /// Crates whose members mean little to the author of a program.
@@ -20,7 +20,7 @@ impl PlanCache<'_> {
         if depth >= DEEPEST {
             return Rc::new([]);
         }
-        // A damaged type may contain itself.
+        // Set first, since a damaged type may contain itself.
         self.known.insert(id, Rc::new([]));
         let steps: Rc<[PlanStep]> = self.compile(id, depth).into();
         self.known.insert(id, steps.clone());
@@ -71,7 +71,7 @@ impl PlanCache<'_> {
         }
     }
 
-    /// The step of a pointer, if these are wanted.
+    /// The step of a pointer, if the goal is pointers.
     pub(super) fn pointer(&self, at: u64, leads: TargetPlan) -> Vec<PlanStep> {
         match self.wanted {
             PlanGoal::Pointers => vec![PlanStep::Pointer { at, leads }],
@@ -79,7 +79,7 @@ impl PlanCache<'_> {
         }
     }
 
-    /// The target of a pointer without length or vtable.
+    /// The target of a pointer without a length or a vtable.
     fn thin(&self, target: TypeRef) -> TargetPlan {
         match self.info.type_at(target) {
             Some(target) if self.info.size(target) > 0 && !self.is_byte(target) => {
@@ -104,7 +104,7 @@ impl PlanCache<'_> {
     fn variant(&mut self, one: &EnumVariant, depth: u32) -> Vec<PlanStep> {
         let mut steps = Vec::new();
         for member in &one.members {
-            // The name of a variant means something in libraries, too: `Some`.
+            // The name of a variant, such as `Some`, means something even in libraries.
             self.part(member, Some(member.name), false, depth, &mut steps);
         }
         steps
@@ -164,7 +164,7 @@ impl PlanCache<'_> {
         }
     }
 
-    /// Elements, if they have anything.
+    /// The step for elements, if the elements have steps.
     pub(super) fn repeat(
         &mut self,
         at: u64,

@@ -1,6 +1,6 @@
-//! Containers of the standard library and of some crates, by the names of their members.
+//! Containers of the standard library and of some crates. They are recognized by the names of their members.
 //!
-//! A container whose members have other names than here is an ordinary type.
+//! A container whose members have other names counts as an ordinary type.
 
 use super::compile::DEEPEST;
 use super::{ElementCount, PlanCache, PlanStep, PointerRole, Scalar, TargetPlan};
@@ -15,12 +15,12 @@ const CHANNELS: &[&str] = &[
     "crossbeam_channel::flavors::list::Slot",
 ];
 
-/// The bits of a slot's state: its value was written, and read.
+/// The bits of a slot's state: the value was written, and the value was read.
 const WRITTEN: u64 = 1;
 const READ: u64 = 2;
 
 impl PlanCache<'_> {
-    /// The steps of a container; `None` if the type is none, or has another form.
+    /// The steps of a container; `None` if the type is not a container, or has another form.
     pub(super) fn container(&mut self, id: TypeId, depth: u32) -> Option<Vec<PlanStep>> {
         let name = self.info.name(id);
         let is = |path: &str| name.strip_prefix(path).is_some_and(|rest| rest.starts_with('<'));
@@ -92,7 +92,7 @@ impl PlanCache<'_> {
         Some(self.pointer(pointer, leads))
     }
 
-    /// `IntoIter { buf, cap, ptr, end }`: the elements before `ptr` are gone.
+    /// `IntoIter { buf, cap, ptr, end }`: the elements before `ptr` have been moved out.
     fn rest(&self, id: TypeId) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let element = info.parameter(id, "T")?;
@@ -106,8 +106,9 @@ impl PlanCache<'_> {
         Some(self.pointer(info.member(id, "buf")?.offset, leads))
     }
 
-    /// `OnceLock { once, value: UnsafeCell<MaybeUninit<T>> }` and `LazyLock { once, data: UnsafeCell<Data { value, f }> }`: the
-    /// state of a finished `Once` is 0. Older libraries had another number, and the value counts as unsure there.
+    /// `OnceLock { once, value: UnsafeCell<MaybeUninit<T>> }` and
+    /// `LazyLock { once, data: UnsafeCell<Data { value, f }> }`: the state of a finished `Once` is 0. In older
+    /// libraries it is another number; the value is then not certain.
     fn once(&mut self, id: TypeId, depth: u32) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let number = self.number(0, &info.member(id, "once")?);
@@ -146,7 +147,7 @@ impl PlanCache<'_> {
         Some(steps)
     }
 
-    /// The number in a member of a value at an offset.
+    /// The position of a number that is a member of a value at an offset.
     fn number(&self, at: u64, member: &Member) -> Scalar {
         let scalar = self.scalar(member);
         Scalar { at: at.saturating_add(scalar.at), ..scalar }
@@ -163,7 +164,7 @@ impl PlanCache<'_> {
         Some(self.pointer(at, TargetPlan::Table { entry, mask }))
     }
 
-    /// `LeafNode { keys, vals, len }`. The pointer to the parent does not keep it alive.
+    /// `LeafNode { keys, vals, len }`. The pointer to the parent does not keep the parent alive.
     fn leaf(&mut self, id: TypeId, at: u64, depth: u32) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let len = self.number(at, &info.member(id, "len")?);
@@ -204,7 +205,8 @@ impl PlanCache<'_> {
         Some(steps)
     }
 
-    /// `SmallVec { capacity, data }`: the elements are inline while the capacity is at most their number.
+    /// `SmallVec { capacity, data }`: the elements are inline if the capacity is at most the number of inline
+    /// elements.
     fn small(&mut self, id: TypeId, depth: u32) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let capacity = self.number(0, &info.member(id, "capacity")?);
@@ -229,7 +231,8 @@ impl PlanCache<'_> {
         Some(vec![PlanStep::AtMost { number: capacity, most, then, otherwise }])
     }
 
-    /// `ArcInner { strong, weak, data }`: without a strong reference the value is gone, and only its place is there.
+    /// `ArcInner { strong, weak, data }`: without a strong reference the value has been dropped, and only its memory
+    /// remains.
     fn counted(&mut self, id: TypeId, depth: u32) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let strong = self.number(0, &info.member(id, "strong")?);
@@ -240,8 +243,9 @@ impl PlanCache<'_> {
         Some(vec![PlanStep::AtMost { number: strong, most: 0, then: Vec::new(), otherwise }])
     }
 
-    /// `Slot { stamp, msg }` of a ring, or `Slot { msg, state }` of a list: a value that was read leaves its word behind.
-    /// The stamp of a place is its index plus an even number while it is empty, and one more while it has a value.
+    /// `Slot { stamp, msg }` of a ring, or `Slot { msg, state }` of a list. After a value is read, its word stays as
+    /// a stale word. The stamp of an empty slot is its index plus an even number. The stamp of a slot with a value is
+    /// one larger.
     fn channel_slot(&mut self, id: TypeId, depth: u32) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let value = info.member(id, "msg")?;
@@ -260,15 +264,16 @@ impl PlanCache<'_> {
         Some(vec![PlanStep::Full { number, mask, stride, steps }])
     }
 
-    /// `Weak { ptr }`.
+    /// `Weak { ptr }`: a pointer that does not keep its target alive.
     fn weak(&mut self, id: TypeId, depth: u32) -> Option<Vec<PlanStep>> {
         self.info.member(id, "ptr")?;
         let steps = self.members(id, &self.info.get(id).members, depth);
         Some(if steps.is_empty() { steps } else { vec![PlanStep::Weak(steps)] })
     }
 
-    /// `Repr(*const (), usize, u32, u16, u8, LastByte)` of compact strings: a buffer with its length and, in the bytes before
-    /// the last one, its capacity; or the text itself, which is not a pointer to a buffer of that size.
+    /// `Repr(*const (), usize, u32, u16, u8, LastByte)` of compact strings. It is either a buffer with its length
+    /// and, in the bytes before the last one, its capacity; or the text itself. Inline text does not look like a
+    /// pointer to a buffer of that size.
     fn compact_string(&self, id: TypeId) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let last = info.get(id).members.iter().max_by_key(|member| member.offset)?;
@@ -284,7 +289,7 @@ impl PlanCache<'_> {
         Some(if steps.is_empty() { steps } else { vec![PlanStep::Maybe(steps)] })
     }
 
-    /// `ThinVec { ptr: NonNull<Header { _len, _cap }> }`, with the elements behind the header.
+    /// `ThinVec { ptr: NonNull<Header { _len, _cap }> }`. The elements follow the header.
     fn thin_vec(&self, id: TypeId) -> Option<Vec<PlanStep>> {
         let element = self.info.parameter(id, "T")?;
         let pointer = self.info.member(id, "ptr")?;
@@ -293,7 +298,7 @@ impl PlanCache<'_> {
         Some(self.pointer(pointer.offset, TargetPlan::Headed { header, element }))
     }
 
-    /// The target of a pointer, also of one within `NonNull` and other types of one member.
+    /// The target of a pointer. The pointer may be inside `NonNull` or another type with one member.
     fn pointee(&self, mut id: TypeId) -> Option<TypeId> {
         for _ in 0..DEEPEST {
             let of = self.info.get(id);
@@ -306,7 +311,7 @@ impl PlanCache<'_> {
         None
     }
 
-    /// The offsets of the elements and of the heap's part, and the type of the latter.
+    /// The offset of the inline elements, the offset of the heap part, and the type of the heap part.
     fn small_parts(&self, data: TypeId, at: u64) -> Option<(u64, u64, TypeId)> {
         let info = self.info;
         let variant = |name: &str| -> Option<Member> {
@@ -324,14 +329,14 @@ impl PlanCache<'_> {
         Some((sum(inline.offset.saturating_add(inside)), sum(heap.offset), info.type_at(heap.of)?))
     }
 
-    /// The element type and the count of a member that is an array.
+    /// The element type and the number of elements of a member that is an array.
     fn array(&self, member: &Member) -> Option<(TypeId, u64)> {
         let of = self.info.type_at(member.of)?;
         let TypeKind::Array(element, Some(count)) = self.info.get(of).kind else { return None };
         Some((self.info.type_at(element)?, count))
     }
 
-    /// The type inside of `MaybeUninit` and its like, for slots that are known to be initialized.
+    /// The type inside `MaybeUninit` and similar types, for slots that are known to be initialized.
     fn initialized(&self, mut id: TypeId) -> TypeId {
         for _ in 0..DEEPEST {
             let name = self.info.name(id);

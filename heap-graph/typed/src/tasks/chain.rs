@@ -1,7 +1,8 @@
-//! Chains of futures, each of which awaits the next one, and branches where a future awaits several at once.
+//! Chains of futures: each future awaits the next. A future that awaits several futures at once has branches.
 //!
-//! `join!` and `select!` keep the futures of their branches in the state of the coroutine, and await a closure that borrows
-//! them; `join` and `join_all` are futures that have them, inside or behind a pointer; `FuturesUnordered` has a list.
+//! `join!` and `select!` store the futures of their branches in the coroutine's state, and await a closure that
+//! borrows them. `join` and `join_all` are futures that contain the branches' futures, inside or behind a pointer.
+//! `FuturesUnordered` contains a list.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -18,18 +19,18 @@ use crate::walk::{FoundPointer, FoundVariant, PointerTarget, TypedContents, Valu
 /// The maximum number of futures in a chain.
 const LONGEST: usize = 64;
 
-/// The maximum depth of branches in branches, and of futures that are looked for in futures.
+/// The maximum depth of nested branches, and of the search for futures in futures.
 const DEEPEST: u32 = 8;
 
 /// The member of `tokio::select!` and `tokio::join!` that borrows the tuple of their futures.
 const TUPLE: &str = "futures";
 
-/// The list of `FuturesUnordered`, and the member of its entries that leads to the next one.
+/// The list of `FuturesUnordered`, and the member of its entries that leads to the next entry.
 const LIST: &str = "futures_util::stream::futures_unordered::task::Task<";
 const HEAD: &str = "head_all";
 const NEXT: &str = "next_all";
 
-/// The block that the clones of a `Shared` future share: it has the future.
+/// The block that the clones of a `Shared` future share. It contains the future.
 const SHARED: &str = "alloc::sync::ArcInner<futures_util::future::future::shared::Inner<";
 
 /// A future in a block.
@@ -38,22 +39,23 @@ pub(super) struct BlockFuture {
     pub(super) block: usize,
     at: u64,
     of: TypeId,
-    /// The variant of a coroutine; `None` for another future.
+    /// The index of a coroutine's variant; `None` for another future.
     state: Option<usize>,
 }
 
-/// A place in a block that may have futures.
+/// A place in a block that may contain futures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct FuturePlace {
     block: usize,
     at: u64,
     of: TypeId,
-    /// It was reached by the name of a tuple of futures.
+    /// Whether the name of the pointer to it is the name of a tuple of futures.
     named: bool,
 }
 
-/// Coroutines with the indexes of their variants. Then the type that the last one awaits, if it is not a coroutine, or, if it
-/// awaits several futures, each different chain of these once.
+/// A chain: coroutines with the indices of their variants. If the last coroutine awaits one future that is not a
+/// coroutine, `waits_for` is that future's type. If it awaits several futures, `branches` contains each different
+/// chain of these once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FutureChain {
     pub(super) futures: Vec<(TypeId, usize)>,
@@ -66,13 +68,13 @@ pub(super) struct TaskFinder<'h, 'i> {
     reader: MemoryReader<'h>,
     coroutines: ValueWalk<'i>,
     pointers: ValueWalk<'i>,
-    /// The futures of each block that has any, without those inside of others.
+    /// The futures of each block with futures, without futures inside of others.
     of_blocks: HashMap<usize, Vec<BlockFuture>>,
-    /// Blocks whose future another one awaits.
+    /// The blocks with a future that another future awaits.
     pub(super) awaited: BTreeSet<usize>,
-    /// The coroutines of the chain that is being followed: the block of each, its start and its end there.
+    /// The coroutines of the current chain: for each, its block, its start and its end in the block.
     above: Vec<(usize, u64, u64)>,
-    /// How many places may still be looked at: damaged memory may lead in circles.
+    /// The number of places that may still be examined. Damaged memory may lead in circles.
     left: usize,
 }
 
@@ -111,7 +113,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
         all
     }
 
-    /// The futures just found from this place of the block on that are not inside of others.
+    /// The last found futures, from this position of the block, without futures inside of others.
     fn outermost(&self, block: usize, start: u64) -> Vec<BlockFuture> {
         let info = self.heap.walk.info();
         let mut all = Vec::new();
@@ -125,7 +127,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
             let future = |at: u64, of, state| BlockFuture { block, at: start.saturating_add(at), of, state };
             all.extend(unfinished.take_if(|(end, _)| *end <= *at).map(|(_, future)| future));
             if info.is_coroutine(*of) {
-                // It may be all that is of interest in a future of another type.
+                // It may be the only relevant part of a future of another type.
                 unfinished = None;
                 end = after;
                 all.push(future(*at, *of, Some(*variant)));
@@ -139,7 +141,8 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
         all
     }
 
-    /// The chain that begins at a coroutine, and the number of futures at each branch, before those of its own branches.
+    /// The chain that starts at a coroutine, and the number of futures in each branch. Each number precedes the
+    /// numbers of the branch's own branches.
     pub(super) fn chain(&mut self, coroutine: BlockFuture) -> (FutureChain, Vec<u64>) {
         self.above.clear();
         self.follow(coroutine, 0)
@@ -177,7 +180,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
         }
         let mut by_chain: BTreeMap<FutureChain, Vec<u64>> = BTreeMap::new();
         for branch in branches.into_iter().filter(|_| depth < DEEPEST) {
-            // Branches of damaged memory may lead back to each other.
+            // In damaged memory, branches may lead back to each other.
             let Some(left) = self.left.checked_sub(1) else { break };
             self.left = left;
             let (of_branch, counts) = self.follow(branch, depth + 1);
@@ -190,7 +193,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
         (chain, counts)
     }
 
-    /// Where a coroutine has what it awaits.
+    /// The place in a coroutine that contains the awaited future.
     fn awaitee(&self, coroutine: BlockFuture, state: usize) -> Option<FuturePlace> {
         let info = self.heap.walk.info();
         let state = super::variant(info, coroutine.of, state)?.members.first()?;
@@ -199,7 +202,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
         Some(FuturePlace { block: coroutine.block, at, of: info.type_at(awaitee.of)?, named: false })
     }
 
-    /// The futures of a place and, if it has none, of the places to which its pointers lead.
+    /// The futures in a place. If there are none, the futures behind the pointers of the place.
     fn futures(&mut self, place: FuturePlace, depth: u32) -> Vec<BlockFuture> {
         let info = self.heap.walk.info();
         let mut all = Vec::new();
@@ -222,7 +225,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
             }
             all.extend(inside);
         }
-        // A future that borrows from the coroutine that awaits it may lead back to that coroutine.
+        // A future that borrows from the awaiting coroutine may lead back to that coroutine.
         let is_new = |future: &BlockFuture| {
             let end = future.at.saturating_add(info.size(future.of));
             let has = |(block, from, to): &(usize, u64, u64)| {
@@ -233,7 +236,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
         all.retain(is_new);
         let mut known = HashSet::new();
         all.retain(|future| known.insert((future.block, future.at, future.of)));
-        // Futures behind the pointers of a future that is not a coroutine.
+        // The futures behind the pointers of a non-coroutine future.
         let mut resolved = Vec::new();
         for future in all {
             let place = FuturePlace { block: future.block, at: future.at, of: future.of, named: false };
@@ -250,7 +253,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
         resolved
     }
 
-    /// Reads a place: a block may have millions of futures.
+    /// Reads only one place, since a block may contain millions of futures.
     fn read(&mut self, FuturePlace { block, at, of, .. }: FuturePlace) {
         let HeapBlock { address, requested, .. } = self.heap.blocks[block];
         let bytes = self.heap.walk.info().size(of).min(requested.saturating_sub(at));
@@ -267,7 +270,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
             let Some(of) = info.type_at(member.of) else { continue };
             let place = FuturePlace { at: tuple.at.saturating_add(member.offset), of, named: false, ..tuple };
             let inside = self.futures(place, depth + 1);
-            // A finished one has no future.
+            // A finished branch has no future.
             if inside.is_empty() && !info.is_maybe_done(of) {
                 all.push(BlockFuture { block: place.block, at: place.at, of, state: None });
             }
@@ -302,7 +305,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
         place.of
     }
 
-    /// Follows the pointers of the place just read. A pointer to the header of another task leads to none.
+    /// Follows the pointers of the last read place. Ignores a pointer to the header of another task.
     fn behind(
         &mut self,
         from: FuturePlace,
@@ -320,7 +323,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
             let is_it = |known| is_same(info, known, contents) || !pointer.certain();
             if at == 0 && heap.contents[block].is_some_and(is_it) {
                 let inside = self.of_blocks.get(&block).map_or(&[][..], Vec::as_slice);
-                // The future of a shared one may be behind a pointer of its own.
+                // A shared future may be behind its own pointer.
                 if let TypedContents::One(of) = contents
                     && inside.is_empty()
                     && info.name(of).starts_with(SHARED)
@@ -342,7 +345,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
                 let list = self.list(pointer.value, of, depth);
                 all.extend(list);
             } else if block == from.block {
-                // A closure that borrows a variable has its name with this before it.
+                // The name of a closure's borrowed variable has this prefix.
                 let named = last.trim_start_matches("_ref__") == TUPLE || (from.named && path.is_empty());
                 waiting.push_back(FuturePlace { block, at, of, named });
             }
@@ -350,7 +353,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
         self.pointers.found = found;
     }
 
-    /// The futures of a list.
+    /// The futures in a list.
     fn list(&mut self, mut entry: u64, of: TypeId, depth: u32) -> Vec<BlockFuture> {
         let (heap, info) = (self.heap, self.heap.walk.info());
         let [future, next] = ["future", NEXT].map(|name| info.member(of, name));
@@ -373,12 +376,12 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
 }
 
 impl DebugInfo {
-    /// Whether a type is that of a branch of `join!`. Such a branch keeps the result of its future.
+    /// Whether a type is a branch of `join!`. Such a branch stores the result of its future.
     pub(crate) fn is_maybe_done(&self, of: TypeId) -> bool {
         self.name(of).contains("::maybe_done::MaybeDone<") && self.get(of).variants.is_some()
     }
 
-    /// The place and the type of the future in a branch of `join!` that is not finished.
+    /// The position and the type of the future in an unfinished branch of `join!`; `None` for a finished branch.
     fn unfinished(&self, of: TypeId, variant: usize) -> Option<(u64, TypeId)> {
         let variant = self.get(of).variants.as_deref()?.all.get(variant)?.members.first()?;
         if self.text(variant.name) != "Future" {

@@ -1,4 +1,5 @@
-//! The branches of tasks that wait for several futures at once, of a program whose source says them.
+//! The branches of tasks that await several futures at once. The source of the program contains the expected
+//! positions.
 
 use heap_graph::DominatorTree;
 use typed_heap::{AwaitedFuture, ScanMemory, TaskBranch};
@@ -7,8 +8,8 @@ use crate::Victim;
 
 const SOURCE: &str = include_str!("../victims/branches.rs");
 
-/// A future as `receive RECEIVE`: its function, and the comment in the line of its `await`; `joins START` where the `await` is in the
-/// file of a macro, if the function begins where the future says.
+/// A future as text, such as `receive RECEIVE`: its function, and the comment in the line of its `await`. If the
+/// `await` is in a macro's file, `joins START`, after a check that the function starts at the future's start line.
 fn short(one: &AwaitedFuture) -> String {
     let own = |place: &&(String, u32)| place.0.ends_with("/tests/victims/branches.rs");
     let place = one.place.as_ref().filter(own).or(one.start.as_ref().filter(own));
@@ -21,7 +22,7 @@ fn short(one: &AwaitedFuture) -> String {
     format!("{name} {}", word.or(starts.then_some("START")).unwrap_or(line))
 }
 
-/// A chain as `pair PAIR -> Join<..> (3 receive RECEIVE -> Pending<()> | 3 wait WAIT -> Pending<()>)`.
+/// A chain as text, such as `pair PAIR -> Join<..> (3 receive RECEIVE -> Pending<()> | 3 wait WAIT -> Pending<()>)`.
 fn chain(awaits: &[AwaitedFuture], waits_for: Option<&str>, branches: &[TaskBranch]) -> String {
     let last = waits_for.map(|of| match of.split_once('<') {
         Some((name, _)) => format!("{}<..>", name.rsplit("::").next().unwrap()),
@@ -60,17 +61,18 @@ fn branches_of_tasks_are_shown() {
         format!("2 almost START -> {wait}"),
         format!("3 pair PAIR -> Join<..> (3 {receive} | 3 {wait})"),
         format!("2 nested START -> PollFn<..> (2 {nested} | 2 {receive})"),
-        // Five in each of two.
+        // Each of two tasks has five.
         format!("2 all ALL -> JoinAll<..> (10 {receive})"),
-        // Three of four are not finished.
+        // Three of four are unfinished.
         format!("2 boxed BOXED -> JoinAll<..> (6 {wait})"),
-        // One future for each group, in a box and without one.
+        // One future for each group, in a box and without a box.
         format!("2 shares SHARES -> {wait}"),
         format!("3 shares SHARES -> {receive}"),
         format!("1 unordered UNORDERED -> Next<..> (7 {receive})"),
     ];
     expected.sort();
     assert_eq!(rows, expected);
-    // Their futures are no tasks of their own, although those of a list and those in boxes have blocks.
+    // The futures of the branches are not separate tasks, although the futures of a list and in boxes have their own
+    // blocks.
     assert_eq!(tasks.tasks, 6 + 4 + 2 + 3 + 2 + 2 + 2 + 1 + 2 + 3);
 }

@@ -1,4 +1,4 @@
-//! Containers of crates, channels and counted values, of a program whose source says what each has.
+//! Containers of crates, channels and counted values. The source of the program contains the expected contents.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,8 @@ use typed_heap::{ScanMemory, TypedHeap, WasteKind};
 
 use crate::Victim;
 
-/// For each type of block, and each path of fields: how many blocks of the type a field of this path leads to.
+/// For each type of block and each path of fields: the number of blocks of the type to which a field of this path
+/// leads.
 fn holders(heap: &TypedHeap<'_>) -> BTreeMap<(String, String), u64> {
     let mut all = BTreeMap::new();
     let own = |block| heap.type_name(block).replace("typed_heap_containers::", "");
@@ -44,21 +45,21 @@ fn containers_hold_what_their_source_says() {
         ("ThinVec<[Box<Item<4>>]>".to_owned(), vec![("Store .thin", 1)]),
         (item(5), vec![("linked_list::Node<Box<Item<5>>> .element", 3)]),
         (item(6), vec![("[Box<Item<6>>] []", 4)]),
-        // Channels of the standard library, without and with a bound, and of tokio.
+        // Channels of the standard library, unbounded and bounded, and of tokio.
         (item(7), vec![("list::Block<Box<Item<7>>> []", 3)]),
         (item(8), vec![("[array::Slot<Box<Item<8>>>] []", 2)]),
         (item(9), vec![("tokio::sync::mpsc::block::Block<Box<Item<9>>> .values[]", 4)]),
         (item(10), vec![("ArcInner<[Box<Item<10>>]> []", 3)]),
-        // What is behind a vtable, also inside of another type.
+        // Values behind a vtable, also inside another type.
         ("ArcInner<Mutex<Job>>".to_owned(), vec![("Store .job", 1)]),
         ("RcInner<Both<Job>>".to_owned(), vec![("Store .within", 1)]),
         ("[Item<11>]".to_owned(), vec![("ArcInner<Mutex<Job>> .data", 1), ("RcInner<Both<Job>> .value", 1)]),
-        // A weak reference holds the place of a value that is gone, and nothing else.
+        // A weak reference only holds the memory of a dropped value.
         ("RcInner<Item<12>>".to_owned(), vec![("Store .watched", 1)]),
         ("RcInner<Gone>".to_owned(), vec![("Store .gone", 1)]),
         ("[Item<13>]".to_owned(), vec![("Store .instead", 1)]),
         ("ArcInner<str>".to_owned(), vec![("Store .shared", 1), ("Store .text_of_bytes", 1)]),
-        // A tail within the last field: of unknown length, of a length that the pointer has, and of an array.
+        // A tail inside the last field: with unknown length, with the pointer's length, and as an array.
         (item(14), vec![("Counted<Listed<Option<Box<Item<14>>>>> .value.items[].Some", 3)]),
         ("Counted<Listed<Option<Box<Item<14>>>>>".to_owned(), vec![("Store .open", 1)]),
         (item(15), vec![("Both<Both<[Box<Item<15>>]>> .value.value[]", 5)]),
@@ -74,10 +75,10 @@ fn containers_hold_what_their_source_says() {
         let to = edges.filter(|(_, found)| found.as_deref() == Some(path));
         to.map(|(to, _)| heap.blocks()[to].requested).collect()
     };
-    // The short text is no pointer.
+    // The short text is inline, without a pointer.
     let texts = [".whole.ptr", ".part.ptr", ".buffer.ptr", ".text", ".short"].map(requested);
     assert_eq!(texts, [vec![100], vec![100], vec![300], vec![40], vec![]]);
-    // Two parts of one buffer: its address, its capacity and a count.
+    // Two parts of one buffer. Its shared block contains its address, its capacity and a count.
     assert_eq!([".whole.data", ".part.data"].map(requested), [vec![24], vec![24]]);
     let waste = heap.waste(&memory);
     let unused = |name: &str| {
@@ -88,7 +89,8 @@ fn containers_hold_what_their_source_says() {
     assert_eq!(unused("ThinVec<[Box<Item<4>>]>"), Some(4 * 8));
 }
 
-/// Leaked pairs hold each other. What a pair has is held by its field, and one of the pair by nothing but the other.
+/// Leaked pairs hold each other. A pair's values are held by its field. In each pair, one half is held only by the
+/// other.
 #[test]
 fn cycles_hold_what_they_have() {
     let victim = Victim::of("typed_heap_containers");

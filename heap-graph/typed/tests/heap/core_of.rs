@@ -1,4 +1,4 @@
-//! Writes a core file of a process that goes on, as `gcore` does.
+//! Writes a core file of a running process, like `gcore`.
 
 use std::fs;
 use std::path::Path;
@@ -8,14 +8,15 @@ use typed_heap::{MemorySource as _, ProcessMemory};
 const ELF_HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 
-/// The machine.
+/// The ELF number of the processor.
 const MACHINE: u16 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
 
-/// The length of the note of a thread's registers, and the place of the stack pointer and, if it has one, of the thread pointer.
+/// The length of the note of a thread's registers, and the positions of the stack pointer and, if the note contains
+/// it, of the thread pointer.
 const REGISTERS: (usize, usize, Option<usize>) =
     if cfg!(target_arch = "aarch64") { (392, 360, None) } else { (336, 264, Some(280)) };
 
-/// The note of a thread pointer beside the registers.
+/// The kind of the separate note with a thread pointer.
 const THREAD_POINTER: u32 = 0x401;
 
 fn note(kind: u32, contents: &[u8]) -> Vec<u8> {
@@ -27,7 +28,8 @@ fn note(kind: u32, contents: &[u8]) -> Vec<u8> {
     note
 }
 
-/// Writes a core file: the memory of all mappings, a note of their files, and the thread pointers and stack pointers of threads.
+/// Writes a core file: the memory of all mappings, a note of their files, and the thread and stack pointers of
+/// threads.
 pub(crate) fn write(pid: u32, path: &Path, threads: &[(u64, u64)]) {
     let memory = ProcessMemory::open(pid).unwrap();
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();

@@ -1,4 +1,4 @@
-//! Debug information that is damaged, but can be read, gives wrong types, and never a panic or endless work.
+//! Damaged debug information that is still readable may give wrong types, but no panic and no endless work.
 
 use heap_graph::DominatorTree;
 use object::{Object as _, ObjectSection as _};
@@ -6,7 +6,7 @@ use typed_heap::{DebugInfo, ScanMemory, TypedHeap};
 
 use super::{Victim, program};
 
-/// A sequence of numbers that looks random (Numerical Recipes' generator).
+/// A pseudo-random sequence of numbers (Numerical Recipes' generator).
 fn next(state: &mut u64) -> usize {
     *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
     (*state >> 33) as usize
@@ -25,7 +25,7 @@ fn damaged_debug_information_gives_other_types() {
     };
     let mut state = 1;
     let mut read = 0;
-    // Which damage leaves a file that can be read depends on the build.
+    // Which damaged files are readable depends on the build.
     for round in 0..80 {
         if read == 4 {
             break;

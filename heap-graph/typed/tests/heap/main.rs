@@ -1,4 +1,4 @@
-//! The heap of a small program, whose source says what it has.
+//! The heap of a small program. The source of the program contains the expected blocks.
 
 #![allow(clippy::unwrap_used, reason = "in a test")]
 
@@ -27,7 +27,7 @@ use typed_heap::{
     CoreFile, DebugInfo, LayeredMemory, MemorySource, ProcessMemory, ScanMemory, TypedHeap, WasteKind,
 };
 
-/// A program that has written a dump and waits.
+/// A program that has written a dump and now waits.
 struct Victim {
     child: Child,
     dump: Dump,
@@ -42,7 +42,7 @@ impl Drop for Victim {
     }
 }
 
-/// The file of an example.
+/// The path of an example program.
 fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.parent().unwrap().with_file_name("examples").join(name)
@@ -82,7 +82,7 @@ impl Victim {
     }
 }
 
-/// For each type of the program the number of its blocks and the bytes that it requested for them.
+/// For each type of the program, the number of its blocks and their requested bytes.
 fn by_type(heap: &TypedHeap<'_>) -> BTreeMap<String, (u64, u64)> {
     let mut types: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for (index, block) in heap.blocks().iter().enumerate() {
@@ -103,7 +103,7 @@ fn each_block_has_its_type() {
     let group = if cfg!(target_arch = "x86_64") { 16 } else { 8 };
     for (name, blocks, bytes) in [
         ("[typed_heap_victim::User]", 1, 10 * (24 + 16 + 8)),
-        // Counts of strong and weak references, and the session with its queue and its shapes.
+        // The counts of strong and weak references, and the session with its queue and its shapes.
         ("ArcInner<typed_heap_victim::Session>", 1, 16 + 8 + 32 + 24),
         ("[typed_heap_victim::Shape]", 1, 12 * 72),
         ("[u16]", 1, 2 * 64),
@@ -122,7 +122,7 @@ fn each_block_has_its_type() {
     assert!(of_length(32) >= 4 && of_length("somebody@example.org".len() as u64) >= 4, "{lengths:?}");
 }
 
-/// What the containers of the program do not use. Only a static knows how many users there are.
+/// The unused memory of the program's containers. Only a static contains the number of users.
 fn unused(heap: &TypedHeap<'_>, memory: &dyn MemorySource) -> Vec<(String, WasteKind, u64)> {
     let waste = heap.waste(memory);
     assert_eq!(waste.unused_bytes, waste.rows.iter().map(|row| row.unused_bytes).sum::<u64>());
@@ -141,7 +141,7 @@ fn unused_memory_is_found() {
     expect("table (u32, u64)", WasteKind::Buckets, (128 - 100) * 16);
     expect("[u16]", WasteKind::Capacity, (64 - 3) * 2);
     assert!(!rows.iter().any(|(name, ..)| name == "[u64]"), "{rows:?}");
-    // Circles use 16 of 72 bytes, dots 8, and nested ones 40, 32 of them for what is inside.
+    // Of 72 bytes, circles use 16, dots 8, and nested shapes 40. Of these 40, 32 are for the inner value.
     let shapes = 3 * (72 - 16) + 4 * (72 - 8) + 3 * (72 - 40);
     expect("typed_heap_victim::Shape", WasteKind::Variants, shapes);
     expect("Option<[u64; 3]>", WasteKind::Variants, 2 * 24);
@@ -157,7 +157,7 @@ fn unused_memory_is_found() {
     let nodes = ["LeafNode<u64,", "InternalNode<u64,"].map(row);
     assert_eq!(nodes.map(|row| row.full_places).iter().sum::<u64>(), 30);
     assert!(nodes.iter().all(|row| row.places == 11 * row.blocks), "{nodes:?}");
-    // Each node has room for 11 keys with their values and, if it has nodes below it, for a pointer with each.
+    // Each node has room for 11 keys with their values. A node with child nodes also has room for a pointer for each.
     let nodes = |prefix: &str, each: u64| {
         let unused: u64 = rows.iter().filter(|row| row.0.starts_with(prefix)).map(|row| row.2).sum();
         assert_eq!(unused % each, 0, "{rows:?}");
@@ -183,7 +183,7 @@ fn equal_strings_are_found() {
     let memory = LayeredMemory::new(&scan, &process);
     let heap = victim.heap(&memory);
     let duplicates = heap.duplicates(&memory);
-    // Four users have one address, and names of their own.
+    // Four users have the same address, and different names.
     let email = "somebody@example.org".len() as u64;
     let row = duplicates.rows.iter().find(|row| row.held_by == "[typed_heap_victim::User].email");
     let row = row.unwrap_or_else(|| panic!("{duplicates:?}"));
@@ -194,16 +194,16 @@ fn equal_strings_are_found() {
     assert_eq!(duplicates.bytes, duplicates.rows.iter().map(|row| row.bytes).sum::<u64>());
 }
 
-/// The memory of an emulated program is at other addresses.
+/// False for an emulated program: its memory is at other addresses.
 fn statics_are_readable() -> bool {
     runner().is_empty()
 }
 
-/// The users with their names, addresses, session, its queue and its shapes; the table; four nodes of keys; the jobs with their array and
-/// numbers; the list.
+/// The users with their names, addresses, session, its queue and its shapes; the table; four nodes of keys; the jobs
+/// with their array and numbers; the list.
 const HELD_BY_STATICS: usize = (1 + 4 + 4 + 3) + 1 + 4 + (1 + 2 + 1) + 50;
 
-/// The tables of the engine are in the core file, and so nothing else is needed.
+/// The core file contains the tables of the engine, so it needs no other file.
 #[test]
 fn a_core_file_alone_has_all() {
     if !statics_are_readable() {
@@ -228,12 +228,12 @@ fn a_core_file_alone_has_all() {
     let heap = TypedHeap::new(&image, &victim.info, bias, &core).unwrap();
     assert_eq!(heap.held_by_statics().0, HELD_BY_STATICS);
 
-    // The dump was written first: writing it and a line leaves some blocks of the library.
+    // The dump was written before: writing the dump and a line leaves some blocks of the library.
     let of_dump = victim.heap(&ScanMemory::new(&victim.dump).unwrap());
     let types = by_type(&heap);
     for (name, amounts) in by_type(&of_dump) {
         if name.contains("typed_heap_victim") {
-            // Only the static says that a vector has the elements.
+            // Only the static shows that a vector owns the elements.
             let name = name.replace("Run>; 2]", "Run>]");
             assert_eq!(types.get(&name), Some(&amounts), "{name}");
         }

@@ -1,5 +1,5 @@
-//! Channels, queues, tables and trees whose places have held other values before, of a program whose source says what
-//! each has.
+//! Channels, queues, tables and trees whose places have contained other values before. The source of the program
+//! contains the expected values.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,8 @@ use typed_heap::{MemorySource, ScanMemory, TypedHeap};
 
 use crate::Victim;
 
-/// For each type of the program's items and each path of fields that leads to some of them: their numbers, ascending.
+/// For each type of the program's items and each path of fields to some of them: the numbers of these items,
+/// ascending.
 fn items(heap: &TypedHeap<'_>, memory: &dyn MemorySource) -> BTreeMap<(usize, String), Vec<u64>> {
     let mut all: BTreeMap<_, Vec<u64>> = BTreeMap::new();
     let own = |block| heap.type_name(block).replace("typed_heap_queues::", "");
@@ -46,27 +47,27 @@ fn places_that_are_empty_now_hold_nothing() {
         all.map(|((_, holder), numbers)| (holder.as_str(), numbers.as_slice())).collect()
     };
     let numbers = |range: core::ops::Range<u64>| range.collect::<Vec<_>>();
-    // A value that nobody has received, and one that somebody has.
+    // A value that no thread has received, and a value that was received.
     assert_eq!(of(1), [("ArcInner<tokio::sync::oneshot::Inner<Box<Item<1>>>> .value.Some", &[1][..])]);
     assert_eq!(of(2), [("Store .received.1", &[1][..])]);
     let broadcast =
         "[tokio::loom::std::mutex::Mutex<tokio::sync::broadcast::Slot<Arc<Item<3>>>>] [].val.Some";
     assert_eq!(of(3), [(broadcast, &[0, 1, 2][..])]);
-    // The thread that waits has the value, and no block does.
+    // The waiting thread holds the value, and no block does.
     let waits = |block: &usize| heap.type_name(*block).ends_with("::Item<4>");
     assert_eq!(((0..heap.blocks().len()).filter(waits).count(), of(4)), (1, Vec::new()));
     let array = "[crossbeam_channel::flavors::array::Slot<Box<Item<5>>>] [].msg";
     assert_eq!(of(5), [(array, &[4, 5][..])]);
     let list = "crossbeam_channel::flavors::list::Block<Box<Item<6>>> .slots[].msg";
     assert_eq!(of(6), [(list, &[0, 1, 2][..])]);
-    // A queue whose first place is behind its last one.
+    // A queue whose first place is after its last place.
     let (moved, wrapped) = (numbers(0..5), numbers(5..11));
     assert_eq!(of(7), [("[Box<Item<7>>] []", &*wrapped), ("[Moved<7>] []", &*moved)]);
-    // Buckets that are empty again.
+    // Buckets that have become empty again.
     let (kept, removed) = (numbers(0..20), numbers(20..27));
     assert_eq!(of(8), [("[Moved<8>] []", &*removed), ("table (u64, Box<Item<8>>) [].1", &*kept)]);
     assert_eq!(of(9), [("table (Box<Item<9>>, u64) [].0", &*numbers(0..12))]);
-    // Keys and values of all nodes, and places behind them in which others were.
+    // The keys and values of all nodes, and places after them that contained others before.
     for (container, member) in [(10, "keys"), (11, "values")] {
         let path = |node: &str| format!("{node}<Box<Item<10>>, Box<Item<11>>> .{member}[]");
         let (inner, leaf) = (path("InternalNode"), path("LeafNode"));
@@ -78,7 +79,7 @@ fn places_that_are_empty_now_hold_nothing() {
         assert_eq!(kept, (0..50).filter(|number| number % 5 != 0).collect::<Vec<_>>());
         assert_eq!(all[2].1, (0..10).map(|number| 5 * number).collect::<Vec<_>>());
     }
-    // Each node but the first has one that holds it.
+    // Each node except the first is held by another node.
     let blocks = 0..heap.blocks().len();
     let nodes = blocks.clone().filter(|block| heap.type_name(*block).starts_with("LeafNode<Box<")).count();
     let edges = blocks.flat_map(|block| heap.edges(block)).filter_map(|(_, path)| path);

@@ -1,11 +1,11 @@
-//! Debug information gives the same on any number of threads.
+//! The results from debug information are the same for any number of threads.
 
 use object::{Object as _, ObjectSection as _};
 use typed_heap::{DebugInfo, MemorySource, ScanMemory, TypedHeap};
 
 use super::{Victim, program};
 
-/// A program with some megabytes of debug information, and where the file has them.
+/// A program with some megabytes of debug information: the file, and the position and length of the section.
 fn file() -> (Vec<u8>, usize, usize) {
     let whole = std::fs::read(program("typed_heap_victim")).unwrap();
     let section = object::File::parse(&*whole).unwrap();
@@ -14,13 +14,13 @@ fn file() -> (Vec<u8>, usize, usize) {
     (whole, start as usize, length as usize)
 }
 
-/// All types in their order.
+/// All types, in their order.
 fn types(info: &DebugInfo) -> Vec<(&str, u64, bool)> {
     let found = |name| info.with_short_name(name).first().is_some_and(|id| info.name(*id) == name);
     info.types().map(|id| (info.name(id), info.size(id), found(info.name(id)))).collect()
 }
 
-/// All that a heap says.
+/// All results of a heap, as text.
 fn heap(info: &DebugInfo, victim: &Victim, memory: &dyn MemorySource) -> String {
     let bias = victim.dump.modules()[0].bias.unwrap_or(0);
     let heap = TypedHeap::new(&victim.dump, info, bias, memory).unwrap();
@@ -46,7 +46,7 @@ fn several_threads_give_what_one_gives() {
     }
 }
 
-/// Where the units start in a section at `start` with `length` bytes.
+/// The starts of the units in a section at `start` with `length` bytes.
 fn units(whole: &[u8], start: usize, length: usize) -> Vec<usize> {
     let next = |at: &usize| {
         let length = u32::from_le_bytes(whole[*at..at + 4].try_into().unwrap());
@@ -67,7 +67,7 @@ fn several_threads_find_the_same_fault() {
             }
         }
     };
-    // Versions that do not exist, in one part and in several.
+    // Invalid versions, in one part and in several parts.
     let units = units(&whole, start, length);
     for parts in [&[3][..], &[1, 2, 4]] {
         let mut damaged = whole.clone();
@@ -78,7 +78,7 @@ fn several_threads_find_the_same_fault() {
         assert!(DebugInfo::read_on(&damaged, 4).is_err(), "{parts:?}");
         check(&damaged, &format!("{parts:?}"));
     }
-    // Damage within units, which may be a fault. The last rounds have it in each of four parts.
+    // Damage inside units, which may cause an error. The last rounds damage each of four parts.
     for round in 1..6 {
         let mut damaged = whole.clone();
         for part in (1..5).filter(|part| round > 3 || part % round == 0) {

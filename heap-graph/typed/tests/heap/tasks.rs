@@ -1,4 +1,4 @@
-//! The tasks of a program whose source says where they are.
+//! The tasks of a program. The source of the program contains the expected positions.
 
 use heap_graph::DominatorTree;
 use object::{Object as _, ObjectSection as _};
@@ -8,20 +8,20 @@ use crate::{Victim, program};
 
 const SOURCE: &str = include_str!("../victims/tasks.rs");
 
-/// The line of the victim that ends with a comment of this word.
+/// The number of the victim's line that ends with a comment of this word.
 fn line(word: &str) -> u32 {
     let ending = format!("// {word}");
     1 + SOURCE.lines().position(|line| line.ends_with(&ending)).unwrap() as u32
 }
 
-/// A future as its function, its state, and its line.
+/// A future: its function, its state, and its line.
 fn short(one: &AwaitedFuture) -> (&str, &str, u32) {
     let (file, line) = one.place.as_ref().unwrap();
     assert!(file.ends_with("/tests/victims/tasks.rs"), "{file}");
     (one.future.strip_prefix("typed_heap_tasks::").unwrap(), &one.state, *line)
 }
 
-/// The tasks, and the usable bytes of a letter and of all that the shared letter has.
+/// The tasks, the usable bytes of a letter, and the usable bytes that the shared letter retains.
 fn tasks(victim: &Victim) -> (HeapTasks, u64, u64) {
     let memory = ScanMemory::new(&victim.dump).unwrap();
     let heap = victim.heap(&memory);
@@ -50,7 +50,7 @@ fn each_task_is_at_its_await() {
         assert_eq!(row.tasks, expected, "{row:#?}");
         assert_eq!(row.waits_for.as_deref(), Some("Pending<()>"));
     }
-    // Each has its letter, and the outer ones have the inner ones, too.
+    // Each task has its own letter, and the outer tasks also have the inner tasks.
     let own = waiting.bytes / 20;
     assert_eq!((receiving.bytes, waiting.bytes), (10 * own, 20 * own));
     assert_eq!(receiving.retained_bytes, 10 * (own + letter));
@@ -72,7 +72,7 @@ fn each_task_is_at_its_await() {
     assert!(sizes.is_sorted_by(|one, other| one >= other), "{sizes:?}");
 }
 
-/// Symbols name `async` functions, and whose methods they are, in another way than debug information.
+/// Symbols and debug information name `async` functions and the types of their methods in different forms.
 #[test]
 fn futures_have_the_names_of_symbols() {
     let whole = std::fs::read(program("typed_heap_tasks")).unwrap();
@@ -99,13 +99,13 @@ fn a_program_without_tasks_has_none() {
     assert_eq!(heap.tasks(&memory, &DominatorTree::new(&graph)), HeapTasks::default());
 }
 
-/// A sequence of numbers that looks random (Numerical Recipes' generator).
+/// A pseudo-random sequence of numbers (Numerical Recipes' generator).
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
     *state >> 33
 }
 
-/// Memory in which one byte of 16 is another.
+/// Memory in which one of 16 bytes is changed.
 #[derive(Debug)]
 struct Damaged<'m>(&'m dyn MemorySource, u64);
 

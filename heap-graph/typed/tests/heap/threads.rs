@@ -1,4 +1,4 @@
-//! What thread-locals and stacks hold, of a program whose source says it.
+//! The blocks that thread-locals and stacks hold. The source of the program contains the expected blocks.
 
 use std::fs;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ fn thread_locals_hold_blocks() {
     let thread = fs::read_to_string(victim.folder.path().join("dump.json.thread")).unwrap();
     let thread = u64::from_str_radix(&thread, 16).unwrap();
     let scan = ScanMemory::new(&victim.dump).unwrap();
-    // Without the register of the thread nobody knows where its memory is.
+    // Without the register of the thread, the position of its thread-locals is unknown.
     let nowhere = vec!["held from outside of the heap".to_owned()];
     let expected = [
         (vec![], [nowhere.clone(), nowhere]),
@@ -51,7 +51,7 @@ fn thread_locals_hold_blocks() {
     }
 }
 
-/// An arena has a footer at the end of each chunk, which leads to the one before.
+/// Each chunk of an arena has a footer at its end. The footer leads to the previous chunk.
 #[test]
 fn arenas_hold_their_chunks() {
     if !statics_are_readable() {
@@ -77,7 +77,7 @@ fn arenas_hold_their_chunks() {
     }
 }
 
-/// In a core file every thread has a stack pointer. What only its stack holds is the thread's.
+/// In a core file every thread has a stack pointer. A block that only a thread's stack holds belongs to that thread.
 #[test]
 fn stacks_hold_blocks() {
     if !statics_are_readable() {
@@ -88,9 +88,9 @@ fn stacks_hold_blocks() {
     let scan = ScanMemory::new(&victim.dump).unwrap();
     let heap = victim.heap(&LayeredMemory::new(&scan, &core));
     assert_eq!(chain_of(&heap, "[typed_heap_threads::linux::Waiting]"), ["thread 1"]);
-    // A boxed array that comes from a vector.
+    // A boxed array that is the buffer of a vector.
     assert_eq!(chain_of(&heap, "[u16]"), ["thread 1", "[typed_heap_threads::linux::Boxed].data"]);
-    // The stack of the other one is not known.
+    // The stack of the other thread is unknown.
     let outside = ["held from outside of the heap"];
     assert_eq!(chain_of(&heap, "table (u32, typed_heap_threads::linux::Running)"), outside);
     let (_, by_statics) = heap.held_by_statics();
@@ -98,7 +98,8 @@ fn stacks_hold_blocks() {
     assert!(by_roots > by_statics, "{by_roots} {by_statics}");
 }
 
-/// A channel without room has no value of its own: the thread that waits has it, and the channel knows the thread.
+/// A channel without capacity has no room for a value. The waiting thread holds the value, and the channel knows the
+/// thread.
 #[test]
 fn a_thread_that_sends_holds_the_value() {
     if !statics_are_readable() {
@@ -114,7 +115,7 @@ fn a_thread_that_sends_holds_the_value() {
     assert_eq!(waiting[waiting.len() - 2..], [&*format!("{channel}.chan"), "[waker::Entry]"]);
 }
 
-/// A process that is stopped is read as it is, with nothing but what the kernel says of its threads.
+/// A stopped process is read without any other source than the kernel's data about its threads.
 #[test]
 fn a_stopped_process_is_read() {
     if !statics_are_readable() {
@@ -149,7 +150,7 @@ fn a_stopped_process_is_read() {
     }));
 }
 
-/// The stack pointer of a thread that waits.
+/// The stack pointer of a waiting thread.
 fn stack_pointer(process: u32, name: &str) -> u64 {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let is_it = |task: &PathBuf| fs::read_to_string(task.join("comm")).unwrap().trim_end() == name;

@@ -1,5 +1,5 @@
-//! Programs that say the type of each of their blocks. They are compiled with optimization, as programs are that people
-//! measure, and `libdmd.so` records them.
+//! Programs that print the type of each of their blocks. They are compiled with optimization, like real programs, and
+//! `libdmd.so` records them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,13 +15,13 @@ use typed_heap::{DebugInfo, LayeredMemory, Library, ProcessMemory, ScanMemory, T
 
 use crate::{Victim, program, statics_are_readable};
 
-/// `libdmd.so`, as users build it.
+/// The path of `libdmd.so`, built as for users.
 fn libdmd() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
         let test = std::env::current_exe().unwrap();
         let target = test.parent().unwrap().parent().unwrap().with_file_name("libdmd");
-        // `./test` has built it.
+        // `./test` has already built it.
         if std::env::var_os("PROGRAMS_ARE_BUILT").is_none() {
             let mut cargo = Command::new(env!("CARGO"));
             cargo.args(["build", "--quiet", "--profile", "dist", "-p", "dmd-preload", "--target-dir"]);
@@ -32,7 +32,7 @@ fn libdmd() -> &'static Path {
     })
 }
 
-/// Compiles a source in a folder, in which the crates are that it uses.
+/// Compiles a source in a folder. The folder contains the crates that the source uses.
 fn compile(folder: &Path, source: &str, level: &str, arguments: &[&str]) {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/victims/truth");
@@ -42,14 +42,14 @@ fn compile(folder: &Path, source: &str, level: &str, arguments: &[&str]) {
     assert!(status.success(), "{source}");
 }
 
-/// A line of the table: how many blocks of a construct have their types, and which have others.
+/// A row of the table: the number of a construct's blocks with the right type, and the blocks with wrong types.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Row {
     right: u64,
     wrong: BTreeMap<String, u64>,
 }
 
-/// A program that has said what its blocks are.
+/// A program that has printed the types of its blocks.
 struct Witness {
     victim: Victim,
     truth: Vec<(String, u64, String)>,
@@ -82,7 +82,7 @@ impl Witness {
         Self::of(folder, &program)
     }
 
-    /// Starts a program, in whose folder a library may be.
+    /// Starts a program. Its folder may contain a library.
     fn of(folder: TempDir, program: &Path) -> Self {
         let [dump_path, truth_path, plug] =
             ["scan.json", "truth", "libplug.so"].map(|name| folder.path().join(name));
@@ -115,7 +115,7 @@ impl Witness {
         Self { victim: Victim { child, dump, info, folder }, truth }
     }
 
-    /// Gives the heap, with the statics of the program, to `check`.
+    /// Calls `check` with the heap, including the program's statics.
     fn with(&self, check: impl FnOnce(&TypedHeap<'_>, &LayeredMemory<'_>)) {
         let scan = ScanMemory::new(&self.victim.dump).unwrap();
         let process = ProcessMemory::open(self.victim.child.id()).unwrap();
@@ -123,7 +123,7 @@ impl Witness {
         check(&self.victim.heap(&memory), &memory);
     }
 
-    /// The table: for each construct the blocks with the right and with wrong types.
+    /// The table: for each construct, the blocks with right and wrong types.
     fn table(&self, heap: &TypedHeap<'_>) -> BTreeMap<String, Row> {
         let mut table: BTreeMap<String, Row> = BTreeMap::new();
         for (way, address, name) in &self.truth {
@@ -132,10 +132,10 @@ impl Witness {
                 .iter()
                 .position(|block| (block.address..block.address + block.requested.max(1)).contains(address));
             let found = block.map_or_else(|| "no block".to_owned(), |block| heap.type_name(block));
-            // What follows is one of many ways.
+            // The text after the colon is one of several ways to make the construct.
             let construct = way.split(':').next().unwrap_or_default();
             let row = table.entry(construct.to_owned()).or_default();
-            // The nodes of a tree that has further ones have another type.
+            // An inner node of a tree has another type than a leaf.
             let is_right = name.strip_prefix('*').map_or(found == *name, |end| found.ends_with(end));
             match is_right {
                 true => row.right += 1,
@@ -154,7 +154,7 @@ fn text(table: &BTreeMap<String, Row>) -> String {
     table.iter().map(line).collect()
 }
 
-/// Checks that all blocks of a program have their types, and that there are this many of each construct.
+/// Checks that all blocks of a program have their types, and that each construct has the expected number of blocks.
 fn check(witness: &Witness, heap: &TypedHeap<'_>, expected: &[(&str, u64)]) {
     let table = witness.table(heap);
     let found: Vec<(&str, u64)> = table.iter().map(|(construct, row)| (&**construct, row.right)).collect();
@@ -186,7 +186,7 @@ fn stale_words_never_win() {
             ("vec![..] after truncate", 4),
         ];
         check(&witness, heap, &expected);
-        // The words that are really there, and lead to blocks of another type, are shown.
+        // Lists the live words that lead to blocks of another type.
         let contradictions: Vec<_> = heap.agreement().disagreements().collect();
         let expected = [("stale::New", "stale::Old", 3), ("stale::Plain", "stale::Header", 10)];
         assert_eq!(contradictions, expected);
@@ -264,7 +264,7 @@ fn a_little_of_each_has_its_types() {
     });
 }
 
-/// Programs with containers of crates, built as all victims of these tests.
+/// Programs with containers of crates, built like all victims of these tests.
 #[test]
 fn containers_of_crates_have_their_types() {
     if !statics_are_readable() {
@@ -307,7 +307,7 @@ fn tasks_of_executors_are_found_in_their_blocks() {
         check(&witness, heap, &[("locals of tasks", 13), ("tasks", 13)]);
         let graph = heap.graph(&witness.victim.dump).unwrap();
         let tasks = heap.tasks(memory, &DominatorTree::new(&graph));
-        // Three are not wanted any more.
+        // Three were cancelled.
         assert_eq!(tasks.tasks, 10, "{tasks:#?}");
         let [row] = &tasks.rows[..] else { panic!("{tasks:#?}") };
         let names: Vec<_> = row.awaits.iter().map(|one| &*one.future).collect();
@@ -372,7 +372,7 @@ fn two_versions_of_a_crate_stay_apart() {
         check(&witness, heap, &expected);
         let agreement = heap.agreement();
         assert_eq!((agreement.disagree, agreement.outweighed, agreement.owners_disagree), (0, 0, 0));
-        // Statics hold all, those of the library too: each version's items lead to what that version has.
+        // Statics hold all items, including the library's. Each version's items lead to the types of that version.
         let why = heap.holding_chains();
         let blocks =
             |name: &str| (0..heap.blocks().len()).filter(|block| heap.type_name(*block) == name).collect();

@@ -1,4 +1,4 @@
-//! Debug information, dumps and memory whose author wants endless work.
+//! Malicious debug information, dumps and memory that aim at endless work.
 
 use core::cell::Cell;
 use std::fs;
@@ -9,14 +9,15 @@ use typed_heap::{DebugInfo, ScanMemory, TypedError, TypedHeap};
 use super::next;
 use super::written::{OneStack, Types, dump};
 
-/// Far more than a test takes, far less than the work without the bound.
+/// Much longer than a test needs, and much shorter than the work without the bound.
 const LONG: Duration = Duration::from_secs(20);
 
 fn nothing() -> DebugInfo {
     Types::new().read()
 }
 
-/// Each type ends in any of 16 values that all end at its end: 16 to the power of 30 ways to the last one.
+/// Each type ends in one of 16 values that all have the same end: there are 16 to the power of 30 paths to the last
+/// one.
 #[test]
 fn ways_to_a_tail_are_bounded() {
     let start = Instant::now();
@@ -34,12 +35,12 @@ fn ways_to_a_tail_are_bounded() {
     let memory = ScanMemory::new(&dump).unwrap();
     let heap = TypedHeap::new(&dump, &info, 0, &memory).unwrap();
     assert_eq!((heap.census().typed_blocks, heap.census().misfits), (2, 0));
-    // What can be reached within the steps that a block of its size may take.
+    // The pointers that are reachable within the allowed steps for a block of this size.
     assert!(heap.edges(0).count() > 0);
     assert!(start.elapsed() < LONG, "{:?}", start.elapsed());
 }
 
-/// Behind 64 values the tail of a type is no longer looked for. Those before that are followed.
+/// Below 64 nested values, the tail of a type is no longer searched. Tails above are followed.
 #[test]
 fn nested_tails_are_followed_up_to_a_depth() {
     for (depth, expected) in [(5, 3), (40, 3), (100, 0)] {
@@ -69,7 +70,7 @@ fn nested_tails_are_followed_up_to_a_depth() {
     }
 }
 
-/// A type of 60,000 members, in each of which is a pointer that looks for its name.
+/// A type of 60,000 members. Each member contains a pointer that needs the member's name.
 #[test]
 fn many_members_have_their_names_soon() {
     const MEMBERS: u64 = 60_000;
@@ -93,14 +94,14 @@ fn many_members_have_their_names_soon() {
     assert!(start.elapsed() < LONG, "{:?}", start.elapsed());
 }
 
-/// The most memory that this process has had, in kilobytes.
+/// The peak memory of this process, in kilobytes.
 fn most_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Each unit is a header of 11 bytes and a null entry. A header takes several times that once it is read.
+/// Each unit is a header of 11 bytes and a null entry. A parsed header takes several times as much memory.
 #[test]
 fn units_without_entries_take_no_memory() {
     const UNITS: usize = 400_000;
@@ -115,7 +116,7 @@ fn units_without_entries_take_no_memory() {
     assert!(more < 16 << 10, "{more} KB for {UNITS} units");
 }
 
-/// A thousand threads say that they have the same terabyte of stack.
+/// A thousand threads that claim the same terabyte of stack.
 #[test]
 fn bytes_of_all_stacks_are_bounded() {
     let info = nothing();
@@ -142,13 +143,13 @@ fn blocks_that_overlap_are_an_error() {
             }
         }
     }
-    // The last block ends behind all addresses.
+    // The last block ends after the highest address.
     let dump = dump(&[(u64::MAX - 7, "", vec![1, 2]), (u64::MAX, "", vec![])]).unwrap();
     let memory = ScanMemory::new(&dump).unwrap();
     assert!(matches!(TypedHeap::new(&dump, &info, 0, &memory), Err(TypedError::Overlap(_))));
 }
 
-/// Arrays without elements: as elements of a slice, and at the end of them.
+/// Arrays without elements: as elements of a slice, and at the end of such elements.
 #[test]
 fn arrays_without_elements_have_no_pointers() {
     let mut types = Types::new();
@@ -176,7 +177,7 @@ fn arrays_without_elements_have_no_pointers() {
     assert_eq!((heap.edges(1).count(), heap.census().misfits), (0, 0));
 }
 
-/// A dump with a damaged byte gives an error with its place, or a heap.
+/// A dump with a damaged byte results in an error with its position, or in a heap.
 #[test]
 fn damaged_dumps_give_errors_or_types() {
     let mut types = Types::new();

@@ -1,4 +1,4 @@
-//! Damaged programs, core files and dumps give errors, and never a panic or endless work.
+//! Damaged programs, core files and dumps result in errors, but not in panics or endless work.
 
 #![allow(clippy::unwrap_used, reason = "in a test")]
 
@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use dmd_analyze::image::{FileMapping, read_image};
 use typed_heap::{CoreFile, DebugInfo, MemorySource as _, ProcessMemory};
 
-/// A sequence of numbers that looks random (Numerical Recipes' generator).
+/// A pseudo-random sequence of numbers (Numerical Recipes' generator).
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
     *state >> 33
@@ -38,7 +38,8 @@ fn damaged_programs_give_errors_or_types() {
     }
 }
 
-/// A core file of x86-64 with one segment of 8 bytes at 0x1000, which has a file, and a thread whose `fs` is at 0x1234.
+/// A core file of x86-64. It has one segment of 8 bytes at 0x1000, which maps a file, and a thread whose `fs` is
+/// 0x1234.
 fn core() -> Vec<u8> {
     let mut file = b"\x7fELF\x02\x01".to_vec();
     file.resize(64, 0);
@@ -96,7 +97,7 @@ fn core_files_give_the_memory_of_their_segments() {
 fn a_core_file_that_was_cut_off_says_how_much_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("core");
-    // The segment's bytes are those from 176 on.
+    // The segment's bytes start at offset 176.
     for (length, missing) in [(176, 8), (181, 3), (184, 0)] {
         fs::write(&path, &core()[..length]).unwrap();
         assert_eq!(CoreFile::open(&path).unwrap().missing().unwrap(), missing);
@@ -129,7 +130,7 @@ fn damaged_core_files_give_errors_or_no_memory() {
     }
 }
 
-/// Lengths, counts and numbers of notes that no file has room for.
+/// Lengths, counts and numbers in notes that exceed any file.
 #[test]
 fn damaged_notes_give_no_threads_and_no_mappings() {
     let folder = tempfile::tempdir().unwrap();
@@ -142,7 +143,7 @@ fn damaged_notes_give_no_threads_and_no_mappings() {
         fs::write(&path, file).unwrap();
         CoreFile::open(&path).unwrap()
     };
-    // The lengths of a note's name and contents: nothing behind such a note is known.
+    // The lengths of a note's name and contents. Everything after a note with a wrong length is unreadable.
     for (at, threads) in [(registers, 0), (registers + 4, 0), (files, 1), (files + 4, 1)] {
         for length in [u32::MAX, u32::MAX - 3, 0x7fff_ffff, 1 << 20] {
             let mut file = whole.clone();
@@ -160,11 +161,11 @@ fn damaged_notes_give_no_threads_and_no_mappings() {
     let mut file = whole.clone();
     patch(&mut file, files + 28, &u64::MAX.to_le_bytes());
     assert!(open(&file).mappings().len() <= 1);
-    // A segment of notes that is longer than the file, and one in many places.
+    // A segment of notes that is longer than the file, and a segment that occurs many times.
     let mut file = whole.clone();
     patch(&mut file, 64 + 56 + 32, &u64::MAX.to_le_bytes());
     assert_eq!((open(&file).threads().len(), open(&file).mappings().len()), (1, 1));
-    // More threads than a system has.
+    // More threads than a system can have.
     let mut file = whole[..184].to_vec();
     let note = &whole[184..184 + 356];
     (0..70_000).for_each(|_| file.extend(note));
@@ -176,7 +177,7 @@ fn damaged_notes_give_no_threads_and_no_mappings() {
 #[cfg(target_os = "linux")]
 fn a_process_that_has_ended_is_not_there() {
     let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    // The program runs once it answers.
+    // The program runs if it answers.
     child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
     child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
     let memory = ProcessMemory::open(child.id()).unwrap();

@@ -1,11 +1,11 @@
-//! Debug information, a dump and memory, each written by hand: what no compiler and no program makes.
+//! Constructed debug information, dumps and memory that no compiler or program produces.
 
 use dmd_analyze::image::StoppedThread;
 use dmd_analyze::{AnalyzeError, Dump, DumpReadOptions, read_from};
 use typed_heap::{DebugInfo, MemorySource};
 
-/// The abbreviations (DWARF 4, section 7.5): a unit, and one for each function of [`Types`]. The attributes are the name as
-/// text, the size, the type, the offset and the count.
+/// The abbreviations (DWARF 4, section 7.5): for a unit, and for each function of [`Types`]. The attributes are the
+/// name as text, the size, the type, the offset and the count.
 const ABBREVIATIONS: &[u8] = &[
     1, 0x11, 1, 0, 0, //
     2, 0x13, 1, 0x03, 0x08, 0x0b, 0x0f, 0, 0, //
@@ -19,12 +19,12 @@ const ABBREVIATIONS: &[u8] = &[
 
 const UNIT_HEADER: usize = 11;
 
-/// The types of a program. Each function gives a reference to the type.
+/// Builds the types of a program. Each function returns a reference to the type.
 pub(crate) struct Types(Vec<u8>);
 
 impl Types {
     pub(crate) fn new() -> Self {
-        // The length comes last.
+        // The length is filled in last.
         let mut unit = vec![0; UNIT_HEADER];
         (unit[4], unit[10]) = (4, 8);
         unit.push(1);
@@ -68,7 +68,7 @@ impl Types {
         at
     }
 
-    /// A struct of members with their types and offsets.
+    /// A struct with these members: their types and offsets.
     pub(crate) fn structure<'a>(
         &mut self,
         name: &str,
@@ -86,12 +86,12 @@ impl Types {
         at
     }
 
-    /// A program with these types.
+    /// The debug information of a program with these types.
     pub(crate) fn read(self) -> DebugInfo {
         DebugInfo::read(&self.program(0)).unwrap()
     }
 
-    /// The file of a program with these types, and this many units of a null entry each.
+    /// The file of a program with these types, and with additional units of one null entry each.
     pub(crate) fn program(mut self, empty_units: usize) -> Vec<u8> {
         self.0.push(0);
         let length = self.0.len() as u32 - 4;
@@ -116,7 +116,7 @@ impl Types {
     }
 }
 
-/// A dump of scan mode, with a block for each address, type and contents; a block without a type has no stack.
+/// A dump of scan mode, with a block for each address, type and contents. A block without a type has no stack.
 pub(crate) fn dump(blocks: &[(u64, &str, Vec<u64>)]) -> Result<Dump, AnalyzeError> {
     let (mut list, mut traces, mut frames) = (Vec::new(), Vec::new(), Vec::new());
     for (number, (address, of, words)) in blocks.iter().enumerate() {
@@ -140,7 +140,7 @@ pub(crate) fn dump(blocks: &[(u64, &str, Vec<u64>)]) -> Result<Dump, AnalyzeErro
     read_from(text.as_bytes(), &DumpReadOptions::new().contents(true))
 }
 
-/// Memory of zeros from this address on, for all threads, which all have the same stack. It counts what is read.
+/// Memory of zeros from this address on. All threads have the same stack in it. It counts the bytes that are read.
 #[derive(Debug)]
 pub(crate) struct OneStack {
     pub(crate) start: u64,

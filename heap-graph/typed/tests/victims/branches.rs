@@ -1,5 +1,6 @@
-//! Futures that wait for several others at once, polled once by hand: `DMD=--mode=scan typed_heap_branches DUMP`. It writes
-//! the dump and a line, and ends with its standard input.
+//! Futures that await several other futures at once. The program polls them once, without an executor. Usage:
+//! `DMD=--mode=scan typed_heap_branches DUMP`. It writes the dump and prints a line, and ends when its standard input
+//! ends.
 
 #![allow(clippy::print_stdout, reason = "the test reads it")]
 
@@ -18,7 +19,7 @@ static GLOBAL: dmd::Dmd<System> = dmd::Dmd::new(System);
 
 type Task = Pin<Box<dyn Future<Output = usize>>>;
 
-/// Has a block of its own.
+/// A value with its own block.
 struct Letter(Vec<u64>);
 
 async fn receive(number: usize) -> usize {
@@ -33,7 +34,7 @@ async fn wait() -> usize {
     numbers.len()
 }
 
-/// A future that is no coroutine, and never finished.
+/// A future that is not a coroutine, and never finishes.
 struct Never {
     tries: u64,
 }
@@ -47,13 +48,13 @@ impl Future for Never {
     }
 }
 
-/// Two of three wait: one is finished.
+/// Two of three futures wait, and one is finished.
 async fn joins(number: usize) -> usize {
     let (one, other, last) = tokio::join!(receive(number), wait(), ready(1));
     one + other + last
 }
 
-/// One is no coroutine, and one is in a block of its own behind a reference.
+/// One future is not a coroutine, and another is in its own block behind a reference.
 async fn selects(mut task: Task) -> usize {
     let mut never = pin!(Never { tries: 0 });
     tokio::select! {
@@ -63,7 +64,7 @@ async fn selects(mut task: Task) -> usize {
     }
 }
 
-/// All but one are finished.
+/// All futures except one are finished.
 async fn almost() -> usize {
     let (one, other) = tokio::join!(ready(2), wait());
     one + other
@@ -74,7 +75,7 @@ async fn pair() -> usize {
     one + other
 }
 
-/// The first is finished, and the second joins others.
+/// The first future is finished, and the second joins others.
 async fn nested() -> usize {
     let inner = async { tokio::join!(wait(), receive(4)).1 };
     let (one, other) = tokio::join!(receive(3), inner);
@@ -99,7 +100,7 @@ async fn unordered() -> usize {
     }
 }
 
-/// Waits for a future for which others wait, too.
+/// Waits for a future for which other tasks also wait.
 async fn shares<F: Future<Output = usize>>(common: Shared<F>) -> usize {
     common.await // SHARES
 }

@@ -1,6 +1,6 @@
-//! Eight threads that allocate, move and free: `DMD=1 ABOUT_MEMORY=listen typed_heap_churn`. They pause half of the time,
-//! unless `THOROUGH` is set. The program writes a line once they run, and ends with its standard input, after a line
-//! with the sum of all.
+//! Eight threads that allocate, move and free. Usage: `DMD=1 ABOUT_MEMORY=listen typed_heap_churn`. The threads pause
+//! half of the time, unless `THOROUGH` is set. The program prints a line when the threads run. When its standard
+//! input ends, it prints a line with the sum of all threads, and ends.
 
 #![allow(clippy::print_stdout, reason = "the test reads it")]
 
@@ -18,8 +18,8 @@ static ENDS: AtomicBool = AtomicBool::new(false);
 
 const THREADS: u64 = 8;
 
-/// Two processors are busy while all eight threads take these turns, and the program that looks has some of their time
-/// during the pauses.
+/// The number of turns between two pauses. All eight threads keep two processors busy during their turns. The
+/// observing program gets processor time during the pauses.
 const TURNS: u64 = 500;
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -28,7 +28,7 @@ struct Item {
     parts: Vec<String>,
 }
 
-/// What a thread has: a few thousand blocks.
+/// The data of a thread: a few thousand blocks.
 #[derive(Default)]
 struct Mine {
     items: HashMap<u64, Item>,

@@ -1,5 +1,6 @@
-//! Containers of crates, channels and counted values, and what each has: `DMD=--mode=scan typed_heap_containers DUMP`. It
-//! writes the dump and a line, and ends with its standard input.
+//! Containers of crates, channels and counted values with known contents. Usage:
+//! `DMD=--mode=scan typed_heap_containers DUMP`. The program writes the dump and prints a line, and ends when its
+//! standard input ends.
 
 #![allow(clippy::print_stdout, reason = "the test reads it")]
 
@@ -19,7 +20,7 @@ use thin_vec::ThinVec;
 #[global_allocator]
 static GLOBAL: dmd::Dmd<System> = dmd::Dmd::new(System);
 
-/// What a container has: each container another number.
+/// The contents of a container. Each container has another number.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Item<const CONTAINER: usize>(u64);
 
@@ -35,7 +36,7 @@ impl Run for Job {
     }
 }
 
-/// Its numbers are gone, and a later block has their place.
+/// Its numbers have been freed, and a later block has their place.
 struct Gone(Vec<u64>);
 
 #[repr(C)]
@@ -45,7 +46,7 @@ struct Both<T: ?Sized> {
     value: T,
 }
 
-/// A header, and behind it elements of whose number no type knows.
+/// A header, followed by elements. No type contains their number.
 #[repr(C)]
 struct Listed<T> {
     len: usize,
@@ -58,11 +59,11 @@ struct Counted<T> {
     value: T,
 }
 
-/// Memory of its own for a value of this layout, which is never freed. Its stack names no type.
+/// Allocates separate memory of this size, and never frees it. Its stack names no type.
 #[inline(never)]
 fn place(bytes: usize) -> *mut u8 {
     let layout = Layout::from_size_align(bytes, 8).expect("a layout");
-    // SAFETY: no caller asks for 0 bytes.
+    // SAFETY: callers pass sizes greater than 0.
     let place = unsafe { alloc(layout) };
     assert!(!place.is_null());
     place
@@ -79,13 +80,13 @@ fn listed<T>(items: impl Iterator<Item = T>) -> NonNull<Counted<Listed<T>>> {
         let behind = size_of::<Counted<Listed<T>>>() + number * size_of::<T>();
         // SAFETY: the place has room for four elements behind the header.
         let at = unsafe { place.add(behind) }.cast::<T>();
-        // SAFETY: nobody has written this element.
+        // SAFETY: this element has not been written yet.
         unsafe { at.write(item) };
     }
     NonNull::new(list).expect("a place")
 }
 
-/// A value with a slice at the end of its last field.
+/// A value whose last field ends in a slice.
 fn sliced<T>(items: impl Iterator<Item = T>) -> Box<Both<Both<[T]>>> {
     let items: Vec<T> = items.collect();
     let place = place(16 + items.len() * size_of::<T>());
@@ -93,16 +94,16 @@ fn sliced<T>(items: impl Iterator<Item = T>) -> Box<Both<Both<[T]>>> {
     for (number, item) in items.into_iter().enumerate() {
         // SAFETY: the place has room for both numbers, and this element behind them.
         let at = unsafe { place.add(16 + number * size_of::<T>()) }.cast::<T>();
-        // SAFETY: nobody has written this element.
+        // SAFETY: this element has not been written yet.
         unsafe { at.write(item) };
     }
     for number in 0..2_u64 {
         // SAFETY: both numbers are before the elements.
         let at = unsafe { place.add(8 * number as usize) };
-        // SAFETY: nobody has written this number.
+        // SAFETY: this number has not been written yet.
         unsafe { at.cast::<u64>().write(number) };
     }
-    // SAFETY: the value is whole, and has the size and the alignment of the place.
+    // SAFETY: the value is complete, and has the size and the alignment of the memory.
     unsafe { Box::from_raw(whole) }
 }
 
@@ -133,11 +134,11 @@ struct Store {
     text: CompactString,
     short: CompactString,
     shared: Arc<str>,
-    /// Allocated as bytes.
+    /// Text that was allocated as bytes.
     text_of_bytes: Arc<str>,
     open: NonNull<Counted<Listed<Option<Box<Item<14>>>>>>,
     sliced: Box<Both<Both<[Box<Item<15>>]>>>,
-    /// Of an array.
+    /// A slice that was allocated as an array.
     locked: Arc<Mutex<[Box<Item<16>>]>>,
 }
 
@@ -235,7 +236,7 @@ impl Clone for Item<11> {
     }
 }
 
-/// Holds the other one of its pair.
+/// Holds the other half of its pair.
 struct Parent {
     #[expect(dead_code, reason = "it takes room")]
     rows: Vec<Item<17>>,
@@ -249,7 +250,7 @@ struct Child {
     parent: Rc<Parent>,
 }
 
-/// Leaks pairs that hold each other. What each has is allocated before it, so at lower addresses.
+/// Leaks pairs that hold each other. The values of a pair are allocated before the pair, so at lower addresses.
 fn leak_pairs() {
     for _ in 0..20 {
         let (rows, columns) = ((0..9).map(Item).collect(), (0..7).map(Item).collect());

@@ -1,4 +1,4 @@
-//! A program that aborts, with all that it has then. A test compiles it as it is: it knows nothing of DMD.
+//! A program that aborts with known contents of its heap. A test compiles it without DMD.
 
 use std::process::abort;
 use std::sync::{Mutex, mpsc};

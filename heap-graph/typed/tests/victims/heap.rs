@@ -1,5 +1,5 @@
-//! A heap with a bit of everything, and what each part of it has: `DMD=--mode=scan typed_heap_victim DUMP`. It writes the
-//! dump and a line, and ends with its standard input.
+//! A heap with many kinds of values and known contents. Usage: `DMD=--mode=scan typed_heap_victim DUMP`. The program
+//! writes the dump and prints a line, and ends when its standard input ends.
 
 #![allow(clippy::print_stdout, reason = "the test reads it")]
 
@@ -34,13 +34,13 @@ struct Session {
     shapes: Vec<Shape>,
 }
 
-/// 72 bytes: a word that says which one it is, and 8, 1, 0 or 4 more.
+/// 72 bytes: a word for the variant, and 8, 1, 0 or 4 further words.
 #[expect(dead_code, reason = "they take room")]
 enum Shape {
     Polygon([u64; 8]),
     Circle(u64),
     Dot,
-    /// Its three numbers have a word before them, too.
+    /// A word precedes its three numbers, too.
     Nested(Option<[u64; 3]>),
 }
 

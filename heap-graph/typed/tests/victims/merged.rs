@@ -1,5 +1,5 @@
-//! Types of one layout, for which the compiler keeps one function, and blocks that are of another type than their
-//! stacks say. A test compiles it with optimization, as no other victim is.
+//! Types with equal layouts, for which the compiler keeps only one function, and blocks of another type than their
+//! stacks name. Unlike other victims, a test compiles this one with optimization.
 
 #![allow(dead_code, reason = "only the types and the blocks count")]
 
@@ -10,7 +10,7 @@ use std::process::exit;
 struct Metre([u64; 3]);
 struct Foot([u64; 3]);
 
-/// What keeps the functions of the two apart that are not to be merged.
+/// Distinguishes functions of the two units that must not be merged.
 trait Unit: Sized {
     const LENGTH: u64;
     fn of(lengths: [u64; 3]) -> Self;
@@ -30,13 +30,13 @@ impl Unit for Foot {
     }
 }
 
-/// Equal for both units.
+/// The code is equal for both units.
 #[inline(never)]
 fn boxed<T>(value: T) -> Box<T> {
     Box::new(value)
 }
 
-/// Not equal: the numbers differ.
+/// The code differs: the numbers are different.
 #[inline(never)]
 fn lengths<T: Unit>(count: u64) -> Vec<Box<T>> {
     (0..count).map(|number| boxed(T::of([number * T::LENGTH; 3]))).collect()
@@ -45,7 +45,7 @@ fn lengths<T: Unit>(count: u64) -> Vec<Box<T>> {
 struct Red([u64; 5]);
 struct Blue([u64; 5]);
 
-/// 16 bytes, aligned to 8, to 4 and to 8.
+/// Three types of 16 bytes. They are aligned to 8, to 4 and to 8.
 struct Pair(u64, u64);
 struct Quad([u32; 4]);
 struct Coin(u64, u64);
@@ -55,24 +55,25 @@ fn room<T>() -> Vec<T> {
     Vec::with_capacity(black_box(7))
 }
 
-/// A vector of the wrong type.
+/// A vector with a buffer of the wrong type.
 #[inline(never)]
 fn taken<T>() -> ManuallyDrop<Vec<T>> {
     let mut room = ManuallyDrop::new(room::<Pair>());
-    // SAFETY: the elements have the size of the other ones, none is there, and nobody frees the buffer.
+    // SAFETY: the elements have the same size as the original elements, the length is 0, and the buffer is never
+    // freed.
     ManuallyDrop::new(unsafe { Vec::from_raw_parts(room.as_mut_ptr().cast(), 0, room.capacity()) })
 }
 
-/// A vector for whose place a box was made.
+/// A vector whose buffer was allocated as a box.
 #[inline(never)]
 fn of_box<T>() -> ManuallyDrop<Vec<T>> {
     let place = Box::into_raw(boxed(Pair(1, 2))).cast();
-    // SAFETY: there is room for one element of that size, none is there, and nobody frees it.
+    // SAFETY: there is room for one element of this size, the length is 0, and the buffer is never freed.
     ManuallyDrop::new(unsafe { Vec::from_raw_parts(place, 0, 1) })
 }
 
-/// A place for another type that is made while a vector grows. That the vector and the type have an allocator in common
-/// proves nothing.
+/// A block for another type that is allocated while a vector grows. The vector and the type only have the allocator
+/// in common, which is no proof.
 #[inline(never)]
 fn of_vector() -> ManuallyDrop<Box<Vec<u8>>> {
     let mut place = None;
@@ -83,7 +84,7 @@ fn of_vector() -> ManuallyDrop<Box<Vec<u8>>> {
     });
     black_box(&coins);
     let place = Box::into_raw(place.expect("one coin")).cast::<Vec<u8>>();
-    // SAFETY: there is room for one vector, and its type allows these words; nobody reads or frees it.
+    // SAFETY: there is room for one vector, and its type allows these words. The vector is never read or freed.
     ManuallyDrop::new(unsafe { Box::from_raw(place) })
 }
 

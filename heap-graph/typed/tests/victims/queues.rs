@@ -1,5 +1,6 @@
-//! Channels, queues, tables and trees whose places have held other values before, and what each has now:
-//! `DMD=--mode=scan typed_heap_queues DUMP`. It writes the dump and a line, and ends with its standard input.
+//! Channels, queues, tables and trees whose places have contained other values before, with known contents. Usage:
+//! `DMD=--mode=scan typed_heap_queues DUMP`. The program writes the dump and prints a line, and ends when its
+//! standard input ends.
 
 #![allow(clippy::print_stdout, reason = "the test reads it")]
 
@@ -17,21 +18,21 @@ use tokio::sync::{broadcast, oneshot};
 #[global_allocator]
 static GLOBAL: dmd::Dmd<System> = dmd::Dmd::new(System);
 
-/// A thread is about to send.
+/// Whether a thread is about to send.
 static SENDS: AtomicBool = AtomicBool::new(false);
 
-/// What a container has: each container another number.
+/// The contents of a container. Each container has another number.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Item<const CONTAINER: usize>(u64);
 
-/// A value that a container had before. The word of its old place still leads to it.
+/// A value that a container contained before. A stale word in its old place still leads to it.
 struct Moved<const CONTAINER: usize>(Box<Item<CONTAINER>>);
 
 type Of<const CONTAINER: usize> = Box<Item<CONTAINER>>;
 
 struct Store {
     once: oneshot::Receiver<Of<1>>,
-    /// Sent, and received.
+    /// A value that was sent and received.
     received: (oneshot::Receiver<Of<2>>, Moved<2>),
     broadcast: (broadcast::Sender<Arc<Item<3>>>, broadcast::Receiver<Arc<Item<3>>>),
     rendezvous: mpsc::Receiver<Of<4>>,
@@ -56,7 +57,7 @@ fn once<const CONTAINER: usize>() -> oneshot::Receiver<Of<CONTAINER>> {
     receiver
 }
 
-/// A channel without room, at which a thread waits with an item.
+/// A channel without capacity, at which a thread waits with an item.
 fn rendezvous() -> mpsc::Receiver<Of<4>> {
     let (sender, receiver) = mpsc::sync_channel(0);
     let send = move || {
@@ -75,8 +76,8 @@ fn rendezvous() -> mpsc::Receiver<Of<4>> {
     }
 }
 
-/// How often each of the other threads has waited, if all of them wait now; empty without a `/proc` to look at. A thread may
-/// wait for a lock before it waits to send, so its number has to stay.
+/// For each of the other threads, how often it has waited, if all of them wait now. Empty on systems without `/proc`.
+/// A thread may wait for a lock before it waits to send, so its number must stay the same.
 fn waits() -> Result<Vec<String>, Runs> {
     let own = std::process::id().to_string();
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return Ok(Vec::new()) };
@@ -84,7 +85,7 @@ fn waits() -> Result<Vec<String>, Runs> {
     others.map(|task| waits_of(&task.path())).collect()
 }
 
-/// A thread runs, or has ended meanwhile.
+/// The error if a thread runs, or has ended meanwhile.
 struct Runs;
 
 fn waits_of(task: &Path) -> Result<String, Runs> {
@@ -99,10 +100,10 @@ fn waits_of(task: &Path) -> Result<String, Runs> {
 fn store() -> Store {
     let mut received = once();
     let value = Moved(received.try_recv().expect("a value"));
-    // Room for 4, 3 of them used.
+    // Room for 4, 3 used.
     let broadcast = broadcast::channel(4);
     (0..3).for_each(|number| assert!(broadcast.0.send(Arc::new(Item(number))).is_ok()));
-    // Room for 5, 2 of them used, in the second round.
+    // Room for 5, 2 used, in the second round.
     let bounded = crossbeam_channel::bounded(5);
     for number in 0..6 {
         assert!(bounded.0.send(item(number)).is_ok());
@@ -110,7 +111,7 @@ fn store() -> Store {
     }
     let unbounded = crossbeam_channel::unbounded();
     (0..3).for_each(|number| assert!(unbounded.0.send(item(number)).is_ok()));
-    // Room for 8: the places 5, 6, 7, 0, 1 and 2.
+    // Room for 8. Used are the places 5, 6, 7, 0, 1 and 2.
     let mut wrapped: VecDeque<Of<7>> = VecDeque::with_capacity(8);
     wrapped.extend((0..6).map(item));
     let before = wrapped.drain(..5).map(Moved).collect();

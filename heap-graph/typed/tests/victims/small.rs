@@ -1,4 +1,4 @@
-//! Small vectors, inline and not. A test compiles it with the crate smallvec in both of its forms.
+//! Small vectors, inline and on the heap. A test compiles it with both forms of the crate smallvec.
 
 use std::hint::black_box;
 use std::mem::forget;
@@ -14,7 +14,7 @@ struct Two(u64);
 struct Store {
     inline: SmallVec<[Box<One>; 4]>,
     spilled: SmallVec<[Box<Two>; 2]>,
-    /// Spilled once, inline now, with the words of the buffer behind its elements.
+    /// A vector that was on the heap and is inline again. Words of the old buffer follow its elements.
     again: SmallVec<[Box<One>; 4]>,
 }
 

@@ -1,5 +1,6 @@
-//! Futures that wait, polled once by hand, and where each of them is: `DMD=--mode=scan typed_heap_tasks DUMP`. It writes
-//! the dump and a line, and ends with its standard input.
+//! Futures that wait at known positions. The program polls them once, without an executor. Usage:
+//! `DMD=--mode=scan typed_heap_tasks DUMP`. It writes the dump and prints a line, and ends when its standard input
+//! ends.
 
 #![allow(clippy::print_stdout, reason = "the test reads it")]
 
@@ -25,7 +26,7 @@ impl Letter {
 }
 
 async fn serve(number: usize) -> usize {
-    // 64 numbers, which only the task keeps alive.
+    // 64 numbers that only the task keeps alive.
     let letter = Letter(vec![number as u64; 64]);
     let mut sum = 0;
     if number.is_multiple_of(3) {
@@ -35,7 +36,7 @@ async fn serve(number: usize) -> usize {
     sum + letter.0.len()
 }
 
-/// Waits with a share of a letter.
+/// Waits and shares the ownership of a letter.
 async fn share(letter: Arc<Letter>) -> usize {
     pending::<()>().await; // FIFTH
     letter.0.len()
@@ -47,11 +48,11 @@ async fn outer(inner: Task) -> usize {
 
 fn main() {
     let dump = std::env::args_os().nth(1).expect("a file");
-    // 10 of 30 receive, and 20 are at their second `await`.
+    // 10 of 30 wait for a letter, and 20 are at their second `await`.
     let mut tasks: Vec<Task> = (0..30).map(|number| Box::pin(serve(number)) as Task).collect();
-    // Five that await one of 20 behind a pointer.
+    // Five futures, each awaiting a future at its second `await`, behind a pointer.
     tasks.extend((1..6).map(|_| Box::pin(outer(Box::pin(serve(1)))) as Task));
-    // Three that keep one letter of 1,000 numbers alive together, and none of them alone.
+    // Three futures that together keep one letter of 1,000 numbers alive; none of them does alone.
     let letter = Arc::new(Letter(vec![1; 1_000]));
     tasks.extend((0..3).map(|_| Box::pin(share(Arc::clone(&letter))) as Task));
     drop(letter);
@@ -59,9 +60,9 @@ fn main() {
     for task in &mut tasks {
         assert!(task.as_mut().poll(&mut context).is_pending());
     }
-    // Four that nobody has polled.
+    // Four futures that were never polled.
     tasks.extend((0..4).map(|number| Box::pin(serve(number)) as Task));
-    // One that is done.
+    // One finished future.
     let number = tasks.len();
     let mut done: Task = Box::pin(async move { number });
     assert!(done.as_mut().poll(&mut context).is_ready());

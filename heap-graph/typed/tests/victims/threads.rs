@@ -1,5 +1,6 @@
-//! A thread with thread-locals, and threads with values on their stacks: `DMD=--mode=scan typed_heap_threads DUMP`. It writes the dump, the register of the thread as
-//! `DUMP.thread`, and a line, and ends with its standard input.
+//! A thread with thread-locals, and threads with values on their stacks. Usage:
+//! `DMD=--mode=scan typed_heap_threads DUMP`. The program writes the dump, writes the register of the thread to
+//! `DUMP.thread`, and prints a line. It ends when its standard input ends.
 
 #![allow(clippy::print_stdout, reason = "the test reads it")]
 
@@ -53,7 +54,7 @@ mod linux {
     #[inline(never)]
     fn wait(ready: &mpsc::Sender<()>, ends: &mpsc::Receiver<()>) -> u64 {
         let values = vec![Waiting(4); 6];
-        // Nobody but this stack says how many there are.
+        // Only this stack contains their number.
         let boxed: Vec<Boxed> = (0..3)
             .map(|_| Boxed { data: vec![1; 100].into_boxed_slice().try_into().expect("a hundred") })
             .collect();
@@ -63,7 +64,7 @@ mod linux {
             + boxed.iter().map(|of| u64::from(of.data[7])).sum::<u64>()
     }
 
-    /// Has a table on its stack, and never waits. What it calls last does not allocate.
+    /// Has a table on its stack, and runs without waiting. Its last call does not allocate.
     #[inline(never)]
     fn run(ready: &mpsc::Sender<()>) -> u64 {
         let table: HashMap<u32, Running> = (0..20).map(|number| (number, Running(5))).collect();
@@ -76,7 +77,7 @@ mod linux {
 
     pub(super) fn main() {
         let dump = std::env::args().nth(1).expect("a file");
-        // Chunks of 1,000 bytes and more, each of which has what does not fit into the one before.
+        // Chunks of at least 1,000 bytes. Each contains the values that do not fit in the previous chunk.
         let arena = bumpalo::Bump::with_capacity(1000);
         for _ in 0..3 {
             let _: &mut [u64; 120] = arena.alloc([0; 120]);
@@ -97,7 +98,7 @@ mod linux {
             EAGER.with_borrow(|items| items.iter().map(|item| item.0).sum::<u64>())
         });
         (0..3).for_each(|_| is_ready.recv().expect("the threads run"));
-        // With this C library, the handle of a thread is what its register says.
+        // In this C library, the handle of a thread is the value of its register.
         std::fs::write(format!("{dump}.thread"), format!("{:x}", thread.as_pthread_t())).expect("a file");
         dmd::dump(&dump).expect("a dump");
         println!("ready");

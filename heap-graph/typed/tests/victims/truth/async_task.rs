@@ -1,4 +1,4 @@
-//! The part of the crate async-task that says where a task has what.
+//! The part of the crate async-task that defines the layout of a task.
 
 #![allow(dead_code, reason = "only the types and the blocks count")]
 
@@ -42,7 +42,7 @@ pub mod raw {
         #[inline(never)]
         pub fn allocate(future: F, schedule: S, metadata: M) -> NonNull<()> {
             let (layout, _, _) = Self::layout();
-            // SAFETY: the layout has a size.
+            // SAFETY: the layout's size is not 0.
             let place = NonNull::new(unsafe { alloc(layout) }.cast::<()>()).expect("memory");
             let raw = Self::from_place(place);
             let header = Header { state: AtomicUsize::new(1), awaiter: UnsafeCell::new(None), metadata };
@@ -66,10 +66,10 @@ pub mod raw {
             }
         }
 
-        /// The future is not wanted any more.
+        /// Cancels the task: its future is not needed any more.
         pub fn close(place: NonNull<()>) {
             let state = place.as_ptr().cast::<u8>().wrapping_add(offset_of!(Header<M>, state));
-            // SAFETY: the header starts there, and has its state.
+            // SAFETY: the header starts at this address, and contains the state.
             unsafe { &*state.cast::<AtomicUsize>() }.fetch_or(1 << 3, Ordering::SeqCst);
         }
     }
@@ -77,7 +77,7 @@ pub mod raw {
     impl<F: Future<Output = T>, T, S, M> RawTask<F, T, S, M> {
         pub fn poll(place: NonNull<()>, context: &mut Context<'_>) {
             let raw = Self::from_place(place);
-            // SAFETY: the future is there, and never moves.
+            // SAFETY: the future is initialized and never moves.
             let future = unsafe { Pin::new_unchecked(&mut *raw.future) };
             assert!(future.poll(context).is_pending());
         }

@@ -37,7 +37,7 @@ fn text(number: u64) -> String {
     )
 }
 
-/// The strings and the lists of a value.
+/// Prints the strings and the lists of a value.
 fn tell(value: &Value) {
     match value {
         Value::String(text) => truth::is("serde_json: strings", text.as_ptr(), "str"),

@@ -1,5 +1,5 @@
-//! Tasks that have the layout of those of the crate async-task, which async-executor and smol have: a header, how the task is
-//! scheduled, and the future follow each other in one block.
+//! Tasks with the layout of the crate async-task, which async-executor and smol use: a header, the schedule function,
+//! and the future follow each other in one block.
 
 #![allow(dead_code, reason = "only the types and the blocks count")]
 
@@ -31,7 +31,7 @@ pub struct World {
     pub tasks: Vec<NonNull<()>>,
 }
 
-// SAFETY: nobody follows the pointers.
+// SAFETY: the pointers are never followed.
 unsafe impl Send for World {}
 
 pub static WORLD: Mutex<Option<Box<World>>> = Mutex::new(None);
@@ -49,7 +49,7 @@ fn spawn<F: Future<Output = u64>>(future: F, is_polled: bool) -> NonNull<()> {
 fn main() {
     truth::open();
     let mut tasks: Vec<_> = (0..10).map(|number| spawn(small(number), true)).collect();
-    // These are finished or not wanted any more: what they have is stale.
+    // These tasks are finished or cancelled: their contents are stale.
     tasks.extend((0..3).map(|number| {
         let task = spawn(small(number), true);
         RawTask::<(), u64, u16, u8>::close(task);

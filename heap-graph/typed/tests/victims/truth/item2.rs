@@ -1,4 +1,4 @@
-//! The crate in its second version: the types have the names and the sizes of before, and other layouts.
+//! The crate in its second version: its types have the same names and sizes as before, but other layouts.
 
 pub struct Other(pub u32, pub u32, pub u64);
 pub struct Leaf(pub u64, pub u64);

@@ -1,4 +1,5 @@
-//! Strings, however they are made, and buffers of `vec![..]`, boxed arrays and buffers that changed their elements.
+//! Strings that are made in many ways, buffers of `vec![..]`, boxed arrays, and buffers whose elements changed in
+//! place.
 
 #![allow(dead_code, reason = "only the types and the blocks count")]
 
@@ -140,7 +141,7 @@ pub static ONCE: OnceLock<Vec<Wrapped>> = OnceLock::new();
 pub static LAZY: LazyLock<Vec<Wrapped>> = LazyLock::new(|| wrapped("LazyLock"));
 pub static UNUSED: OnceLock<Vec<Wrapped>> = OnceLock::new();
 
-/// A buffer made for numbers, so that only the static says what it has.
+/// A buffer allocated for numbers. Only the static determines its type.
 #[inline(never)]
 fn wrapped(construct: &str) -> Vec<Wrapped> {
     let numbers: Vec<u64> = (0..black_box(30)).collect();

@@ -1,4 +1,4 @@
-//! A library of C's kind, written in Rust: its types have the names of the program's types, and other layouts.
+//! A library with a C interface, written in Rust. Its types have the names of the program's types, but other layouts.
 
 #![allow(dead_code, reason = "only the types and the blocks count")]
 

@@ -1,5 +1,5 @@
-//! Words that lead to freed memory whose place another type has now: in each case an `Old` is freed, and a `New` of the same
-//! size gets its place.
+//! Words that lead to freed memory in whose place another type is now. In each case an `Old` is freed, and a `New` of
+//! the same size gets its place.
 
 #![allow(dead_code, reason = "only the types and the blocks count")]
 
@@ -30,7 +30,7 @@ fn new(construct: &str, freed: usize) -> Box<New> {
     block
 }
 
-/// `vec![..]` without its last element.
+/// A `vec![..]` whose last element was removed.
 #[inline(never)]
 fn popped() -> (Vec<Box<Old>>, Box<New>) {
     let mut all = vec![old(), old(), old()];
@@ -72,7 +72,7 @@ pub struct Manual {
 fn manual() -> (Box<Manual>, Box<New>) {
     let mut one = Box::new(Manual { value: ManuallyDrop::new(old()), done: false });
     let at = place(&one.value);
-    // SAFETY: nobody uses the value any more.
+    // SAFETY: the value is not used afterwards.
     unsafe { ManuallyDrop::drop(&mut one.value) };
     one.done = true;
     (one, new("dropped ManuallyDrop", at))
@@ -89,7 +89,7 @@ impl Future for Never {
 
 static LAST: AtomicUsize = AtomicUsize::new(0);
 
-/// A flag says whether the local is still there.
+/// A flag records whether the local is still initialized.
 async fn flagged(is_dropped: bool, never: Never) -> u64 {
     let local = old();
     LAST.store(place(&local), Ordering::SeqCst);
@@ -118,7 +118,7 @@ fn half_read() -> (Box<std::vec::IntoIter<Box<Old>>>, Box<New>) {
     (rest, new("half-read vec::IntoIter", at))
 }
 
-/// Room for values in place, of which some are there.
+/// Room for inline values, some of which are initialized.
 pub struct Inline {
     pub places: [MaybeUninit<Box<Old>>; 4],
     pub len: u32,
@@ -128,7 +128,7 @@ pub struct Inline {
 fn inline() -> (Box<Inline>, Box<New>) {
     let places = [old(), old(), old(), old()].map(MaybeUninit::new);
     let mut all = Box::new(Inline { places, len: 4 });
-    // SAFETY: the value is there.
+    // SAFETY: the value is initialized.
     let last = unsafe { all.places[3].assume_init_read() };
     let at = place(&last);
     drop(last);
@@ -150,13 +150,13 @@ pub enum Long {
     Second = 5,
 }
 
-/// The number that no variant has stands for nothing.
+/// The number without a variant means an empty value.
 pub struct Niches {
     pub short: Option<(Short, *const Old)>,
     pub long: Option<(Long, *const Old)>,
 }
 
-// SAFETY: nobody follows the pointers.
+// SAFETY: the pointers are never followed.
 unsafe impl Send for Niches {}
 
 #[inline(never)]
@@ -226,7 +226,8 @@ fn signed() -> Vec<Signed> {
     (0..6).map(|number| if number % 2 == 0 { pointer(number) } else { Signed::Number(number) }).collect()
 }
 
-/// Equal sizes: a header that stands for values of several types, and one of these without data of its own.
+/// Types of equal sizes: a header that stands for values of several types, and one of these types without its own
+/// data.
 #[repr(C)]
 pub struct Header {
     pub count: u64,
@@ -248,7 +249,7 @@ pub struct Long5 {
 
 pub struct Erased(pub std::ptr::NonNull<Header>);
 
-// SAFETY: nobody follows the pointers.
+// SAFETY: the pointers are never followed.
 unsafe impl Send for Erased {}
 
 #[inline(never)]
@@ -284,7 +285,7 @@ pub struct World {
     pub erased: Vec<Erased>,
 }
 
-// SAFETY: nobody follows the pointer of the dangling one.
+// SAFETY: the dangling pointer is never followed.
 unsafe impl Send for World {}
 
 pub static WORLD: Mutex<Option<Box<World>>> = Mutex::new(None);

@@ -1,4 +1,5 @@
-//! A little of each: trees of values behind dyn, enums in enums, a map, a B-tree, a queue of shared values, and futures.
+//! A small selection: trees of values behind `dyn`, nested enums, a map, a B-tree, a queue of shared values, and
+//! futures.
 
 #![allow(dead_code, reason = "only the types and the blocks count")]
 

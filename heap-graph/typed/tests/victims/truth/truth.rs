@@ -1,6 +1,8 @@
-//! What a victim says of its own blocks: lines with a construct, an address in a block and the block's type.
+//! Prints a victim's knowledge about its own blocks: lines with a construct, an address in a block and the block's
+//! type.
 //!
-//! `libdmd.so` records the victim: `PROGRAM DUMP TRUTH` writes both files and a line, and ends with its standard input.
+//! `libdmd.so` records the victim. `PROGRAM DUMP TRUTH` writes both files and prints a line, and ends when its
+//! standard input ends.
 
 #![allow(unreachable_pub, reason = "some victims have it as a crate")]
 
@@ -15,13 +17,13 @@ unsafe extern "C" {
     fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
 }
 
-/// Opens the file for the truth.
+/// Opens the file for the types.
 pub fn open() {
     let path = std::env::args().nth(2).expect("a path");
     let _ = OUT.set(File::create(path).expect("a file"));
 }
 
-/// A place in a block, and the type of the block. Nothing is allocated.
+/// Writes an address in a block, and the type of the block. It does not allocate.
 #[inline(never)]
 pub fn is<T: ?Sized>(construct: &str, place: *const T, name: &str) {
     let mut line = [0_u8; 4096];
@@ -31,11 +33,11 @@ pub fn is<T: ?Sized>(construct: &str, place: *const T, name: &str) {
     let _ = OUT.get().expect("it is open").write_all(&line[..length]);
 }
 
-/// Writes the dump, and waits.
+/// Writes the dump, and waits for the end of the standard input.
 #[inline(never)]
 pub fn wait() {
     let dump = CString::new(std::env::args().nth(1).expect("a path")).expect("no zeros");
-    // SAFETY: the name is a text, and null stands for all libraries.
+    // SAFETY: the name is a C string, and null means all libraries.
     let entry = unsafe { dlsym(std::ptr::null_mut(), c"DMDDump".as_ptr()) };
     assert!(!entry.is_null(), "the library is loaded");
     // SAFETY: the library has this function with this signature.

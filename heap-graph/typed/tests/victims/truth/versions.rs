@@ -88,9 +88,9 @@ fn closures() -> Vec<Box<dyn Fn() -> u64 + Send + Sync>> {
     all
 }
 
-/// The same type names, from the library.
+/// As `truth::is`, for calls from the library: the arguments are C strings.
 extern "C" fn is_plugged(construct: *const c_char, place: *const c_void, name: *const c_char) {
-    // SAFETY: the library gives texts that end.
+    // SAFETY: the library passes texts that end with a 0.
     let text = |text| unsafe { std::ffi::CStr::from_ptr(text) }.to_str().expect("a text");
     truth::is(text(construct), place, text(name));
 }
@@ -102,10 +102,10 @@ unsafe extern "C" {
 
 fn plug() {
     let path = CString::new(std::env::args().nth(3).expect("a library")).expect("no zeros");
-    // SAFETY: it is a library of ours; 2 is `RTLD_NOW`.
+    // SAFETY: the library belongs to this test; 2 is `RTLD_NOW`.
     let library = unsafe { dlopen(path.as_ptr(), 2) };
     assert!(!library.is_null(), "the library is there");
-    // SAFETY: the handle is that of a library.
+    // SAFETY: the handle refers to a loaded library.
     let fill = unsafe { dlsym(library, c"plug_fill".as_ptr()) };
     type Fill = extern "C" fn(u64, extern "C" fn(*const c_char, *const c_void, *const c_char));
     // SAFETY: the library has this function with this signature.
