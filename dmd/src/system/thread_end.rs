@@ -27,8 +27,8 @@ pub(crate) fn start(ends: extern "C" fn(*mut c_void)) {
     }
 }
 
-/// Requests the call at the end of this thread, with this pointer, which is not null. The C library may allocate a
-/// list for the key.
+/// Makes the system call `ends` with `pointer` at the end of this thread. `pointer` is not null. The C library may
+/// allocate a list for the key.
 #[cfg(unix)]
 #[allow(clippy::unnecessary_cast, reason = "the key has another type on macOS")]
 pub(crate) fn watch(pointer: *mut c_void) {
@@ -63,7 +63,7 @@ pub(crate) fn start(ends: extern "C" fn(*mut c_void)) {
     }
 }
 
-/// Requests the call at the end of this thread, with this pointer, which is not null.
+/// Makes the system call `ends` with `pointer` at the end of this thread. `pointer` is not null.
 #[cfg(windows)]
 pub(crate) fn watch(pointer: *mut c_void) {
     use windows_sys::Win32::System::Threading::FlsSetValue;

@@ -89,7 +89,7 @@ mod place {
 /// This thread's slot.
 #[inline]
 pub(crate) fn slot() -> &'static ThreadSlot {
-    // SAFETY: it lives as long as the thread, and the reference does not leave the thread.
+    // SAFETY: the slot lives as long as the thread, and the reference does not leave the thread.
     unsafe { &*place::slot() }
 }
 

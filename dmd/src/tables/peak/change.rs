@@ -34,7 +34,7 @@ const NUMBER: u64 = (1 << LEVEL_SHIFT) - 1;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CompactChange(u64);
 
-/// Logarithm of the smallest number of blocks that is not small.
+/// The binary logarithm of the limit below which a number of blocks is small.
 const FEW_BLOCKS: u32 = LOW.blocks() - 2;
 const FEW_BYTES: u32 = LOW.bytes - 2;
 const _: () = assert!(REQUESTED_BITS <= FEW_BYTES, "the requested bytes of a word are a small amount");
