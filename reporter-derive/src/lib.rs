@@ -59,8 +59,8 @@ mod split;
 ///   element. For maps, the first argument of the function is a pair `(&K, &V)`.
 /// - `stated_by = path`: the function `fn(&TypeField) -> integer` states the field's bytes, as `memory_usage()` of
 ///   many crates does. A report shows how many of its bytes are stated.
-/// - `conditional`: documents the default for a shared pointer: the first walk that reaches the pointer counts its block.
-///   If another reporter always reports the block, write `ignore = "reason"`.
+/// - `conditional`: documents the default for a shared pointer: the first walk that reaches the pointer counts its
+///   block. If another reporter always reports the block, write `ignore = "reason"`.
 /// - `add_to = name` (or `"name"`): the derive adds the field's bytes to the field `name` of the type's `sizes`.
 /// - `split`: the field's own `AddSizeOf` adds its bytes to the type's `sizes`. With `add_to`, the field is a
 ///   container (`MallocSizeOfEach`): the container's own blocks count for the field `name`, and each element is

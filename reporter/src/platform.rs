@@ -137,7 +137,7 @@ pub(crate) enum MappingKind {
     Shared,
     /// Private memory without a file: the heap that grows behind the program's data.
     Heap,
-    /// Other private memory without a file, including that of allocators.
+    /// Other private memory without a file, including memory of allocators.
     Anonymous,
     /// The stack of a thread.
     Stack,

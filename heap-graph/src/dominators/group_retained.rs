@@ -155,7 +155,7 @@ impl Preorder {
         place
     }
 
-    /// Whether the node `one` is, or dominates, the node `other`. Both are places.
+    /// Whether the node at place `one` dominates the node at place `other`, or both are the same node.
     fn dominates(&self, one: u32, other: u32) -> bool {
         one <= other && other < self.ends[one as usize]
     }

@@ -377,9 +377,9 @@ impl<W: RowWord> WalkRows<W> {
     /// Counts one step for each node.
     fn places(graph: &Graph, steps: &mut StepCounter<'_>) -> Result<(Vec<W>, [Vec<u32>; 2]), CancelledError> {
         let (nodes, referents) = (graph.node_count(), graph.all_referents());
-        // For each node, the first node that leads to it, if nodes are in the order of a breadth-first walk, as in
-        // most files. In this order, each first edge to a node leads to the next new node. Other nodes count as nodes
-        // below the root.
+        // For each node, the first node with an edge to it. The loop finds it only for nodes in the order of a
+        // breadth-first walk, as in most files: there, each first edge to a node leads to the next new node. Other
+        // nodes get the root.
         let mut above = huge(Vec::with_capacity(nodes));
         above.push(0);
         // The number of words in each node's row; later, the number in all rows below it as well.

@@ -87,7 +87,7 @@ pub fn take_census(breakdown: &Breakdown) -> Result<CensusReport, TakeCensusErro
 /// [`NotRecording`].
 pub fn allocated_blocks() -> Result<Graph, NotRecording> {
     let mut blocks = Vec::new();
-    // DMD fills this list, so DMD does not record the list's block.
+    // The list grows inside a call of DMD, so DMD does not record the list's block.
     if !engine_abi::for_each_live_block(&mut |block| blocks.push(*block)) {
         return Err(NotRecording);
     }

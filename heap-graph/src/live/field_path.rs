@@ -17,7 +17,7 @@ impl FieldPath {
 
 /// All paths of a walk and their names.
 pub(super) struct FieldPaths {
-    /// The continued path, by a path and the edge that continues it.
+    /// For a path and an edge: the path continued by that edge.
     longer: HashMap<(FieldPath, Edge), FieldPath>,
     /// The name of each path; the empty path has no name.
     names: Vec<Option<GraphTextId>>,

@@ -14,7 +14,7 @@ use super::stream::SnapshotStream;
 /// The values at which a live graph starts.
 pub struct Roots<'a>(pub(super) RootsPurpose<'a>);
 
-/// What happens to the values: they are collected, saved, or only named.
+/// The purpose of the values: they are collected, saved, or only named.
 pub(super) enum RootsPurpose<'a> {
     /// Collects the walk in memory.
     Collect(Box<MallocSizeOfOps<LiveReading<'a, CollectedGraph>>>),

@@ -16,7 +16,7 @@ pub(crate) fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
-/// A snapshot, which all tests share.
+/// A snapshot, shared by all tests.
 pub(crate) fn snapshot(name: &str) -> Arc<Graph> {
     static READ: Mutex<BTreeMap<String, Arc<Graph>>> = Mutex::new(BTreeMap::new());
     let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,7 +63,7 @@ pub(crate) fn raw(name: &str) -> Box<RawValue> {
     serde_json::from_str(&text(name)).unwrap()
 }
 
-/// The entries of a JSON object, as they stand in the text, in the order of the text.
+/// The entries of a JSON object, as unparsed text, in the order of the text.
 pub(crate) fn entries(object: &RawValue) -> Vec<(String, Box<RawValue>)> {
     struct Entries(Vec<(String, Box<RawValue>)>);
     impl<'de> serde::Deserialize<'de> for Entries {

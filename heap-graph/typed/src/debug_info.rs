@@ -69,7 +69,7 @@ pub struct DebugInfo {
     same_as: Vec<TypeId>,
     /// The location of each unit's entries and code.
     units: UnitTable,
-    /// Types by the short form of their names. Of equal types, only the first is listed.
+    /// Types by the short form of their names. If several types are equal, only the first is listed.
     by_short_name: HashMap<String, Vec<TypeId>>,
     /// Closure types, by the loose form of their names.
     by_loose_name: HashMap<String, Vec<TypeId>>,
@@ -321,7 +321,7 @@ impl DebugInfo {
         self.by_short_name.contains_key(name)
     }
 
-    /// The type with this full name. Of several types, the first.
+    /// The first type with this full name.
     pub(crate) fn with_name(&self, name: &str) -> Option<TypeId> {
         self.names.find(name).and_then(|name| self.by_name.get(&name)).copied()
     }

@@ -159,7 +159,7 @@ impl Evidence {
         Some(ready.into_iter().collect())
     }
 
-    /// The type that most pointers name, and the number of these pointers. Of equal numbers, the first.
+    /// The type that most pointers name, and the number of these pointers. If numbers are equal, the first.
     pub(crate) fn heaviest(
         &self,
         info: &DebugInfo,

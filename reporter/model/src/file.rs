@@ -123,8 +123,8 @@ pub fn write(path: impl AsRef<Path>, set: &ReportSet) -> io::Result<()> {
 #[cfg(feature = "gzip")]
 pub const COMPRESSION: u32 = 6;
 
-/// Writes all reports of `set`, compressed by gzip. `level` is from 0 (none) to 9 (smallest); larger levels count as
-/// 9. The level of [`write`](write()) is [`COMPRESSION`].
+/// Writes all reports of `set`, compressed by gzip. `level` is from 0 (none) to 9 (smallest), and larger levels count
+/// as 9. The level of [`write`](write()) is [`COMPRESSION`].
 ///
 /// # Errors
 ///

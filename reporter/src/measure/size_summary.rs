@@ -160,7 +160,7 @@ impl SizeSummary {
         let slop = self.slop();
         let asked = match bytes.checked_sub(self.usable) {
             Some(unnamed) => self.asked.saturating_add(unnamed),
-            // An impl has named blocks without adding their bytes. Which blocks is unknown.
+            // An impl has named blocks without adding their bytes. These blocks are unknown.
             None => bytes.saturating_sub(slop),
         };
         Self { asked, usable: bytes, ..self }

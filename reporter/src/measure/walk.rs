@@ -86,8 +86,8 @@ impl<R: Reading> MallocSizeOfOps<R> {
     ///
     /// # Safety
     ///
-    /// As for [`block`](Self::block): `value` starts a live block of the global allocator with this size and the value's
-    /// alignment, unless `size` is 0.
+    /// As for [`block`](Self::block): `value` starts a live block of the global allocator with this size and the
+    /// value's alignment, unless `size` is 0.
     #[inline(always)]
     #[allow(unsafe_code, reason = "the reading may ask the allocator about the block")]
     pub(crate) unsafe fn block_with_contents<T: MallocSizeOf + ?Sized>(

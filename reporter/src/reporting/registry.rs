@@ -252,9 +252,8 @@ impl Drop for RunRight {
 /// The drop waits as long as the reporter runs. If the reporter never returns, the drop never returns. The same
 /// happens if the reporter waits for the thread that drops its registration: this crate cannot detect that the thread
 /// works for the reporter. A reporter must not wait for such a thread. Collections with a
-/// [deadline](crate::CollectOptions::deadline), such as those for live requests, end the wait: after the deadline,
-/// the drop returns.
-/// end the wait: once the time is over, the drop returns.
+/// [deadline](crate::CollectOptions::deadline), such as collections for live requests, end the wait: after the
+/// deadline, the drop returns.
 #[must_use = "bind it to a variable, as in `let _registration = ..`: dropping it unregisters the reporter, and `let _ = ..` drops it at once; `forever` keeps it"]
 pub struct Registration {
     entry: Arc<RegistryEntry>,

@@ -23,7 +23,6 @@ use crate::reporting::isolation;
 /// The log contains the heap blocks that DMD records, of all threads and languages. (Firefox logs only objects of
 /// JavaScript, not strings.) With DMD's option `--sample-below`, the log lacks the small blocks that DMD does not
 /// record.
-/// does not record.
 ///
 /// # Where Firefox answers differently
 ///

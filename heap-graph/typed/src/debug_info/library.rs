@@ -161,8 +161,8 @@ impl DebugInfo {
         Some(CodePlace { file, unit })
     }
 
-    /// The types, all with the same name, that code at a location can mean. They are the types of its unit. If its
-    /// unit has none, they are the types of its file.
+    /// The types, all with the same name, that code at a location can mean. They are the types of its unit, or,
+    /// if its unit contains none of them, the types of its file.
     pub(crate) fn known_at(&self, place: CodePlace, types: &[TypeId], entries: &ClassEntries) -> Vec<TypeId> {
         let known_in = |range: Range<usize>| -> Vec<TypeId> {
             types.iter().copied().filter(|id| entries.has_any_in(self.same_as(*id), &range)).collect()

@@ -25,7 +25,7 @@ fn damaged_debug_information_gives_other_types() {
     };
     let mut state = 1;
     let mut read = 0;
-    // Which damaged files are readable depends on the build.
+    // The set of readable damaged files depends on the build.
     for round in 0..80 {
         if read == 4 {
             break;

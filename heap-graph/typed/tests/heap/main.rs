@@ -141,7 +141,7 @@ fn unused_memory_is_found() {
     expect("table (u32, u64)", WasteKind::Buckets, (128 - 100) * 16);
     expect("[u16]", WasteKind::Capacity, (64 - 3) * 2);
     assert!(!rows.iter().any(|(name, ..)| name == "[u64]"), "{rows:?}");
-    // Of 72 bytes, circles use 16, dots 8, and nested shapes 40. Of these 40, 32 are for the inner value.
+    // Circles use 16 of 72 bytes, dots 8, and nested shapes 40; 32 of these 40 are for the inner value.
     let shapes = 3 * (72 - 16) + 4 * (72 - 8) + 3 * (72 - 40);
     expect("typed_heap_victim::Shape", WasteKind::Variants, shapes);
     expect("Option<[u64; 3]>", WasteKind::Variants, 2 * 24);
