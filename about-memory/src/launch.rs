@@ -48,7 +48,7 @@ pub fn run(command: &mut Command) -> io::Result<ExitStatus> {
 ///
 /// # Errors
 ///
-/// As [`run`].
+/// Returns the same errors as [`run`].
 pub fn run_with(command: &mut Command, started: impl FnOnce(u32)) -> io::Result<ExitStatus> {
     platform::run_to_end(command, started)
 }

@@ -15,7 +15,7 @@
 //!   port, because ssh forwards a port.
 //! - [`Listen::Remote`] binds an address that other machines reach. `Host` must then be one of its names. The server is
 //!   read-only, measures without private names, and still needs the token.
-//! - A request of another origin has a foreign `Origin` or `Sec-Fetch-Site`, and is refused.
+//! - A request from another origin has a foreign `Origin` or `Sec-Fetch-Site`, and is refused.
 //! - Each request to `/api` needs the token, 32 random bytes, as `Authorization: Bearer`. The page gets the token in
 //!   the fragment of its address, which a browser never sends. Cookies are not used, because they ignore ports.
 //! - The page itself contains neither data nor the token. Its policy forbids inline code, other sources, and HTML from

@@ -43,7 +43,7 @@ pub(crate) type FieldCode<'a> = dyn Fn(&TypeField, &TokenStream, &TokenStream) -
 
 /// How to join parts.
 pub(crate) struct PartJoin<'a> {
-    /// Joins the parts of one function. It has at most `GROUP` parts.
+    /// Joins the parts of one function, at most `GROUP` of them.
     pub(crate) all: &'a dyn Fn(Vec<TokenStream>) -> TokenStream,
     /// The token that follows a part, such as `;`.
     pub(crate) end: TokenStream,

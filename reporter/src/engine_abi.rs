@@ -344,7 +344,7 @@ static IS_ITSELF: AtomicBool = AtomicBool::new(false);
 ///
 /// # Safety
 ///
-/// As for [`connect`].
+/// The contract is the same as that of [`connect`].
 #[allow(unsafe_code, reason = "safe functions of this module rely on the table")]
 pub unsafe fn connect_itself(engine: &'static EngineTable) {
     IS_ITSELF.store(true, Ordering::Relaxed);

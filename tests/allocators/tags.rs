@@ -276,7 +276,7 @@ fn a_reporter_wins_over_a_tag() {
     let registered = register_local(Rc::new(Owner(Rc::clone(&values))));
     let owned = amount("explicit/owner");
     assert_eq!(amount(path), malloc_size_of(&rest));
-    // The reporter's amount is smaller by the slop of blocks of which it has only a pointer to the inside.
+    // For some blocks the reporter has only a pointer to the inside, so its amount lacks the slop of these blocks.
     assert!((owned..owned + whole / 4).contains(&(whole - malloc_size_of(&rest))), "{owned} of {whole}");
     drop(registered);
     assert_eq!(amount(path), whole);

@@ -11,7 +11,7 @@ fn source() -> std::path::PathBuf {
     super::root().join("about-memory/ui/src")
 }
 
-/// From each module to the modules that it imports, each with one place of an import.
+/// Maps each module to the modules that it imports. The value of an imported module is the position of one import.
 fn arrows(src: &Path) -> Arrows {
     let mut arrows = Arrows::new();
     for path in super::files(src, ".ts") {

@@ -39,7 +39,7 @@ pub(crate) fn send<T>(sender: &SyncSender<T>, piece: T) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// As for [`run`].
+/// Returns the same errors as [`run`].
 pub(crate) fn write(
     out: &mut impl Write,
     produce: impl FnOnce(&mut PieceWriter) -> Result<(), ExportError> + Send,

@@ -66,7 +66,7 @@ fn commands(kind: FileKind) -> &'static [NextCommand] {
             ("html", " -o heap.html", "a page with the heap over time"),
         ],
         FileKind::Snapshot => &[
-            ("snapshot dominators", "", "the nodes that keep the most alive"),
+            ("snapshot dominators", "", "the nodes that retain the most memory"),
             ("snapshot tree", "", "all nodes by type"),
             ("serve", "", "the same in a browser"),
         ],

@@ -80,7 +80,7 @@ impl InputArgument {
     ///
     /// # Errors
     ///
-    /// As for [`process`](Self::process).
+    /// Returns the same errors as [`process`](Self::process).
     pub(crate) fn is_private(&self) -> Result<bool, Failure> {
         if self.is_stdin() {
             return Ok(stdin_file().is_some_and(|file| is_private(&file)));

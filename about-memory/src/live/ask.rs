@@ -368,7 +368,7 @@ pub(super) fn in_parallel<T: Sync, A: Send>(
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(item) = items.get(at) else { break };
                 let answer = ask(item);
-                *answers[at].lock().expect("nobody panics while holding it") = Some(answer);
+                *answers[at].lock().expect("no thread panics while it holds the lock") = Some(answer);
             }
         };
         // This thread works too, so all items are handled even if no other thread can be started.
@@ -382,7 +382,9 @@ pub(super) fn in_parallel<T: Sync, A: Send>(
         work();
     });
     let answer = |slot: Mutex<Option<A>>| {
-        slot.into_inner().expect("nobody panics while holding it").expect("every item was asked about")
+        slot.into_inner()
+            .expect("no thread panics while it holds the lock")
+            .expect("every item was asked about")
     };
     answers.into_iter().map(answer).collect()
 }

@@ -39,7 +39,7 @@ pub fn list(timeout: Duration) -> Result<Vec<ListeningProcess>, LiveError> {
 ///
 /// # Errors
 ///
-/// As [`list`].
+/// Returns the same errors as [`list`].
 pub fn list_with_amounts(timeout: Duration) -> Result<Vec<ListeningProcess>, LiveError> {
     listeners(true, timeout)
 }

@@ -189,20 +189,20 @@ impl PageApi {
                 self.guard.change()?;
                 match self.session.remove(SnapshotId(number(id)?)) {
                     true => Ok(HttpResponse::json(&json!({}))),
-                    false => Err(HttpRefusal::new(404, "there is no such snapshot")),
+                    false => Err(HttpRefusal::new(404, "no snapshot has this id")),
                 }
             }
             // Any page may cancel a computation that a page has started.
             (HttpMethod::Delete, ["jobs", id]) => match self.session.cancel(JobId(number(id)?)) {
                 true => Ok(HttpResponse::json(&json!({}))),
-                false => Err(HttpRefusal::new(404, "there is no such computation")),
+                false => Err(HttpRefusal::new(404, "no computation has this id")),
             },
             _ => Err(HttpRefusal::new(404, "there is no such address")),
         }
     }
 
     fn report(&self, id: u32) -> Result<reports::ServedReport, HttpRefusal> {
-        self.reports.get(id).ok_or(HttpRefusal::new(404, "there is no such report"))
+        self.reports.get(id).ok_or(HttpRefusal::new(404, "no report has this id"))
     }
 }
 

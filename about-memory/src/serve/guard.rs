@@ -22,7 +22,7 @@ impl RequestGuard {
         if let Some(origin) = request.header("origin")? {
             let own = origin.strip_prefix(b"http://".as_slice());
             if !own.is_some_and(|own| own.eq_ignore_ascii_case(host)) {
-                return Err(HttpRefusal::new(403, "the request is of another origin"));
+                return Err(HttpRefusal::new(403, "the request comes from another origin"));
             }
         }
         let is_api = request.path.starts_with("/api/");
@@ -30,7 +30,7 @@ impl RequestGuard {
             && !matches!(site, b"same-origin" | b"none")
             && (is_api || !is_navigation(request)?)
         {
-            return Err(HttpRefusal::new(403, "the request is of another site"));
+            return Err(HttpRefusal::new(403, "the request comes from another site"));
         }
         if !is_api {
             return match request.method {

@@ -51,7 +51,9 @@ impl Listen {
                     )));
                 }
                 if host_names.is_empty() {
-                    return Err(invalid("browsers need a name under which they reach the server".to_owned()));
+                    return Err(invalid(
+                        "no host name is given; give the name that browsers use for this machine".to_owned(),
+                    ));
                 }
                 tcp(*address)
             }

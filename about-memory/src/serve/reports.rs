@@ -75,7 +75,7 @@ pub(super) struct ReportRequest {
 
 impl ReportRequest {
     pub(super) fn at(&self, id: u32, reports: &ServedReports) -> Result<HttpResponse, HttpRefusal> {
-        let get = |id| reports.get(id).ok_or(HttpRefusal::new(404, "there is no such report"));
+        let get = |id| reports.get(id).ok_or(HttpRefusal::new(404, "no report has this id"));
         let mut set = get(id)?.set;
         if let Some(mark) = self.against {
             set = Arc::new(crate::diff(&get(mark)?.set, &set));

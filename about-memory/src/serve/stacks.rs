@@ -129,7 +129,7 @@ impl AllStacks {
     }
 
     pub(super) fn get(&self, id: u32) -> Result<ServedStacks, HttpRefusal> {
-        self.all().1.get(&id).cloned().ok_or(HttpRefusal::new(404, "there are no such stacks"))
+        self.all().1.get(&id).cloned().ok_or(HttpRefusal::new(404, "no stacks have this id"))
     }
 
     pub(super) fn list(&self) -> Vec<(u32, ServedStacks)> {

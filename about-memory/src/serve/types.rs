@@ -76,7 +76,7 @@ impl TypeTable {
 
 /// A row: some blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[allow(clippy::exhaustive_structs, reason = "what every row has")]
+#[allow(clippy::exhaustive_structs, reason = "every row has exactly these fields")]
 pub struct TypeTableRow {
     /// The bytes of the blocks. In some tables, the bytes that the blocks keep alive, or the unused bytes.
     pub bytes: u64,

@@ -258,7 +258,9 @@ impl Query {
             Self::Generations { snapshots, .. } if snapshots.len() > MAX_GENERATIONS => {
                 Some(("snapshots", MAX_GENERATIONS))
             }
-            Self::Search { text, .. } if text.len() > MAX_TEXT => Some(("bytes of a text", MAX_TEXT)),
+            Self::Search { text, .. } if text.len() > MAX_TEXT => {
+                Some(("bytes of the searched text", MAX_TEXT))
+            }
             Self::Paths { max, .. } if *max > MAX_PATHS => Some(("paths", MAX_PATHS)),
             _ => None,
         }

@@ -85,7 +85,7 @@ impl Coverage {
     ///
     /// # Errors
     ///
-    /// If the dump is of another mode.
+    /// If the mode of the dump is not dark-matter.
     pub fn new(dump: Dump) -> Result<Self, AnalyzeError> {
         Self::by(dump, CoverageKey::Crate)
     }
@@ -94,7 +94,7 @@ impl Coverage {
     ///
     /// # Errors
     ///
-    /// If the dump is of another mode.
+    /// If the mode of the dump is not dark-matter.
     pub fn by(dump: Dump, by: CoverageKey) -> Result<Self, AnalyzeError> {
         if dump.mode() != Mode::DarkMatter {
             return Err(AnalyzeError::NotDarkMatter(dump.mode()));

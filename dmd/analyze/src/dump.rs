@@ -44,8 +44,8 @@ pub(crate) struct DumpBlock {
     /// The first and the second reporter, as indices into [`Dump::reporters`]. Only dumps of the crate `dmd` have
     /// reporters.
     pub(crate) reporters: [u32; 2],
-    /// Whether the amounts are estimates: the block represents smaller blocks and has the sum of their sizes, or it is
-    /// of a sample by bytes.
+    /// Whether the amounts are estimates: the block represents smaller blocks and has the sum of their sizes, or a
+    /// sample by bytes selected it.
     pub(crate) sampled: bool,
     /// The number of blocks of its size that each block represents; 1 except in a sample by bytes.
     pub(crate) weight: f64,

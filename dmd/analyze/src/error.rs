@@ -28,9 +28,9 @@ pub enum AnalyzeError {
     Overflow(String),
     /// The two dumps of a difference have different modes.
     DifferentModes(Mode, Mode),
-    /// The dump is of this mode, but only dumps of scan mode have contents of blocks.
+    /// The dump has this mode, but only dumps of scan mode have contents of blocks.
     NotScan(Mode),
-    /// The dump is of this mode, but only dumps of dark-matter mode have reports.
+    /// The dump has this mode, but only dumps of dark-matter mode have reports.
     NotDarkMatter(Mode),
     /// The dump contains freed blocks, too, and does not mark them as freed.
     Cumulative,
@@ -74,7 +74,7 @@ impl fmt::Display for AnalyzeError {
             Self::NotDarkMatter(mode) => {
                 write!(f, "taken in mode {mode}: only dumps of dark-matter mode have reports")
             }
-            Self::Cumulative => f.write_str("taken in mode cumulative, which has freed blocks, too"),
+            Self::Cumulative => f.write_str("taken in mode cumulative: the dump also contains freed blocks"),
             Self::NoPeak => f.write_str("peak: the dump does not have the state of the heap at its peak"),
             Self::OneTime => f.write_str(
                 "it does not have the blocks of that time: only a recording has the blocks of every time",

@@ -141,7 +141,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// As for [`open`](Self::open). Also if the limit is exceeded.
+    /// Returns the same errors as [`open`](Self::open), and an error if the limit is exceeded.
     pub fn open_with(path: impl AsRef<Path>, options: &DumpReadOptions) -> Result<Self, AnalyzeError> {
         Self::from_file(crate::dump::open(path.as_ref())?, options)
     }
@@ -150,7 +150,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// As for [`open_with`](Self::open_with). Also if the stream is longer.
+    /// Returns the same errors as [`open_with`](Self::open_with), and an error if the stream is longer than the limit.
     pub fn from_stream(stream: impl Read, options: &DumpReadOptions) -> Result<Self, AnalyzeError> {
         let mut bytes = Vec::new();
         stream.take(options.max_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(ReadError::Io)?;
@@ -164,7 +164,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// As for [`open_with`](Self::open_with).
+    /// Returns the same errors as [`open_with`](Self::open_with).
     pub fn from_file(
         file: impl Read + Seek + Send + 'static,
         options: &DumpReadOptions,
@@ -224,7 +224,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// As for [`outline`](Self::outline).
+    /// Returns the same errors as [`outline`](Self::outline).
     pub fn usual_moment(&mut self) -> Result<Moment, AnalyzeError> {
         Ok(if self.outline()?.has_shrunk() { Moment::Peak } else { Moment::End })
     }
@@ -233,7 +233,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// As for [`outline`](Self::outline). Also if blocks, stacks and frames together exceed
+    /// Returns the same errors as [`outline`](Self::outline), and an error if blocks, stacks and frames together exceed
     /// [`DumpReadOptions::max_entries`].
     pub fn state_at(&mut self, moment: Moment) -> Result<Dump, AnalyzeError> {
         let outline = self.outline()?;
@@ -252,7 +252,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// As for [`state_at`](Self::state_at). Also if the second time is before the first.
+    /// Returns the same errors as [`state_at`](Self::state_at), and an error if the second time is before the first.
     pub fn between(&mut self, from: Moment, to: Moment) -> Result<Dump, AnalyzeError> {
         let (outline, first, second) = self.check_order(from, to)?;
         let after = self.last_before(from)?;

@@ -112,7 +112,7 @@ pub struct SymbolNote {
 pub enum SymbolProblem {
     /// The file does not exist.
     Missing,
-    /// The file is another build. The value is its build id, or `None` if it has none.
+    /// The file comes from another build. The value is the build id of the file, or `None` if the file has no build id.
     Changed(Option<String>),
     /// The dump does not contain the build id of the loaded file. The look-up used the present file.
     NotChecked,
@@ -122,7 +122,7 @@ pub enum SymbolProblem {
     Unreadable(String),
     /// Some frames are not in any function of the file's symbols.
     NoSymbols,
-    /// This file has the debug information, but it is of another build, so the look-up did not use it.
+    /// This file has the debug information, but it comes from another build, so the look-up did not use it.
     OtherDebugFile(PathBuf),
     /// The compiler split off debug information of some frames into `.dwo` files. The look-up found neither these files
     /// of the same build nor a package of them (`.dwp`). The values are the first missing file, and the number of other
@@ -191,7 +191,7 @@ impl fmt::Display for SymbolNote {
             SymbolProblem::NoSymbols => write!(f, "{module}: {left}"),
             SymbolProblem::OtherDebugFile(path) => {
                 let path = path.display();
-                write!(f, "{module}: {path} is of another build: {frames} frame{plural} without lines")
+                write!(f, "{module}: {path} comes from another build: {frames} frame{plural} without lines")
             }
             SymbolProblem::NotFoundSplit(path, more) => {
                 write!(f, "{module}: {path}")?;

@@ -59,8 +59,8 @@
 //! The last rows come from the engine, for threads that have allocated. The first row of a thread contains the thread
 //! pointer, the number of frames, and an unused word. Then a row for each frame of the thread's last stack follows,
 //! outermost first: the address at which the frame continues, its stack pointer, and the address of the return address
-//! that leads to it, or 0 if that is unknown. A frame still exists if all return addresses further out are at these
-//! places, above the stack pointer.
+//! that leads to it, or 0 if that is unknown. A frame still exists if the return addresses of all outer frames are at
+//! these places, above the stack pointer.
 
 /// The first bytes of the header.
 pub const MAGIC: [u8; 16] = *b"\xD3\x4DDMD's tables\r\n";

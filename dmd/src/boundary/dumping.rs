@@ -238,7 +238,7 @@ fn write_partial(run: RunNumber) -> c_int {
     if ENGINE.runs.is_owner(run) {
         log::say(format_args!("a memory reporter ends the process: the reports are not complete"));
     } else {
-        // The marks belong to another run, or to no run.
+        // This run did not make the marks, so they are removed.
         ENGINE.begin_reports();
         log::say(format_args!("a memory reporter ends the process: there are no reports"));
     }

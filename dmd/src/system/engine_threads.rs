@@ -458,7 +458,7 @@ fn wait_until_gone() {
     }
 }
 
-/// For the child of a fork, which has no engine threads.
+/// Resets the state in the child of a fork: no engine thread runs there.
 pub(crate) fn after_fork_in_child() {
     if OWNER.load(Ordering::Relaxed) == 0 {
         return;

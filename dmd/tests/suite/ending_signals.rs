@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT: if the program has no handler, they write the last dump and then end the process.
+//! SIGTERM and SIGINT: if the program has no handler, DMD writes the last dump and then ends the process.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read as _};

@@ -104,15 +104,15 @@ impl<T: Copy> LastStack<T> {
     }
 
     /// The frames of the last stack, outermost first. Each comes with the address of the return address that led to
-    /// it, or with 0 if that step was not a usual step. A frame still exists if all return addresses further out are
-    /// unchanged.
+    /// it, or with 0 if that step was not a usual step. A frame still exists if the return addresses of all outer
+    /// frames are unchanged.
     pub fn frames(&self) -> impl ExactSizeIterator<Item = (StackFrame, usize)> {
         self.kept[..self.tagged.min(MOST)].iter().map(|kept| (kept.frame, kept.words.pc))
     }
 
-    /// Walks from `start`. Returns the tag of the caller of `start`, or the tag of `from`, a caller further out.
-    /// Returns `root` if there is no such frame. `child` makes a frame's tag from its caller's tag and its pc, and
-    /// must return equal tags for equal arguments. There may be at most 64 frames between `start` and `from`.
+    /// Walks from `start`. Returns the tag of the caller of `start`, or the tag of `from`, an outer caller of `start`.
+    /// Returns `root` if there is no such frame. `child` makes a frame's tag from its caller's tag and its pc, and must
+    /// return equal tags for equal arguments. There may be at most 64 frames between `start` and `from`.
     #[inline(never)]
     pub fn tag(
         &mut self,

@@ -47,7 +47,7 @@ impl UnwindModule {
         (self.start..self.end).contains(&pc)
     }
 
-    /// The whole module, of which `self` may be only one segment. This matters only for modules that the kernel
+    /// The whole module. `self` may be only one segment of it. The difference matters only for modules that the kernel
     /// mapped: the program, the loader or the vDSO. `_dl_find_object` returns one segment only if there are gaps
     /// between segments; modules that the loader maps have no gaps.
     #[cfg(target_env = "gnu")]

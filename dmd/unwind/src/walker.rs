@@ -42,7 +42,7 @@ pub enum WalkEnd {
 /// The first frame that a walk passes to its visitor.
 #[derive(Clone, Copy)]
 pub(crate) enum WalkStart {
-    /// The frame of the start's caller.
+    /// The caller of the frame at which the walk starts.
     Outside,
     /// The first frame with this pc.
     #[cfg_attr(target_arch = "x86_64", expect(dead_code, reason = "for other processors"))]

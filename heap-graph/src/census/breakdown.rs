@@ -106,7 +106,7 @@ impl fmt::Display for BreakdownError {
             Self::UnknownKey(key, by) => {
                 write!(
                     f,
-                    "unrecognized key \"{key}\" in a takeCensus breakdown by \"{by}\"; it may have by"
+                    "unrecognized key \"{key}\" in a takeCensus breakdown by \"{by}\"; the allowed keys are by"
                 )?;
                 keys(by).iter().try_for_each(|key| write!(f, ", {key}"))
             }
@@ -210,7 +210,7 @@ impl Breakdown {
     ///
     /// # Errors
     ///
-    /// As [`parse`](Self::parse).
+    /// Returns the same errors as [`parse`](Self::parse).
     pub fn from_json(value: &Value) -> Result<Self, BreakdownError> {
         let of_options = value.as_object().filter(|object| object.len() == 1);
         let value = of_options.and_then(|object| object.get("breakdown")).unwrap_or(value);

@@ -130,7 +130,7 @@ impl Drop for CensusStack {
 
 /// A key of one level of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "what reports have for keys")]
+#[allow(clippy::exhaustive_enums, reason = "reports have only these kinds of keys")]
 pub enum CensusKey {
     /// A name, such as the name of a type, a class or a file.
     Text(GraphText<'static>),

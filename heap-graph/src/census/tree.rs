@@ -72,7 +72,7 @@ pub struct CensusTreeNode {
 
 /// The name of a node of a tree.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[allow(clippy::exhaustive_enums, reason = "what reports have for keys")]
+#[allow(clippy::exhaustive_enums, reason = "reports have only these kinds of keys")]
 pub enum CensusTreeName {
     /// A text.
     Text(GraphText<'static>),

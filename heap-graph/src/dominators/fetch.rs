@@ -116,7 +116,7 @@ impl DominatorTree<'_> {
     ///
     /// # Errors
     ///
-    /// As [`partial`](Self::partial).
+    /// Returns the same errors as [`partial`](Self::partial).
     pub fn fetch(
         &self,
         node: NodeIndex,

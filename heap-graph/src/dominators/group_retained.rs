@@ -23,7 +23,7 @@ const NONE: u32 = u32::MAX;
 type GroupSet = [u64; 4];
 /// The number of groups in one set.
 const BATCH: usize = 256;
-/// The number of steps for each node before the search, for the progress.
+/// The number of steps of progress that the analysis counts for each node before the search.
 const STEPS: usize = 4;
 
 /// The bytes that each group retains, each byte once. `groups_of` returns the groups of a node. All are below

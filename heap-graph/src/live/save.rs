@@ -44,7 +44,7 @@ impl HeapGraph {
     ///
     /// # Errors
     ///
-    /// As [`save`](Self::save).
+    /// Returns the same errors as [`save`](Self::save).
     pub fn save_with(
         path: impl AsRef<Path>,
         options: LiveGraphOptions<'_>,

@@ -144,7 +144,7 @@ impl fmt::Display for MessageProblem {
             Self::TooLong(bytes) => write!(f, "too long: {bytes} bytes"),
             Self::TooManyBytes(max) => write!(f, "reading on would exceed {max} unpacked bytes"),
             Self::BadNumber => f.write_str("not a number of one to ten bytes"),
-            Self::PastTheEnd(bytes) => write!(f, "{bytes} bytes would end behind the message"),
+            Self::PastTheEnd(bytes) => write!(f, "{bytes} bytes reach past the end of the message"),
             Self::BadTag(tag) => write!(f, "no field can start with {tag}"),
             Self::Required => f.write_str("missing"),
             Self::Duplicate(id) => write!(f, "the id {id} is not unique"),

@@ -37,7 +37,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Graph, SnapshotError> {
 ///
 /// # Errors
 ///
-/// As [`read`].
+/// Returns the same errors as [`read`].
 pub fn read_with(path: impl AsRef<Path>, options: &SnapshotReadOptions) -> Result<Graph, SnapshotError> {
     read_watched(path, options, &AnalysisProgress::new())
 }
@@ -98,7 +98,7 @@ fn open(path: &Path) -> Result<(File, u64), SnapshotError> {
 ///
 /// # Errors
 ///
-/// As [`read`].
+/// Returns the same errors as [`read`].
 pub fn read_from(file: impl Read, options: &SnapshotReadOptions) -> Result<Graph, SnapshotError> {
     graph(MessageStream::new(file, options)?)
 }

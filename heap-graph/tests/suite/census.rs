@@ -138,12 +138,12 @@ fn a_rejected_breakdown_says_what_is_accepted() {
         (r#"{"by": "class"}"#, format!("{unrecognized}: \"class\"; {accepted}")),
         (
             r#"{"by": "objectClass", "than": {"by": "count"}}"#,
-            "unrecognized key \"than\" in a takeCensus breakdown by \"objectClass\"; it may have by, then, other"
+            "unrecognized key \"than\" in a takeCensus breakdown by \"objectClass\"; the allowed keys are by, then, other"
                 .to_owned(),
         ),
         (
             r#"{"by": "coarseType", "objects": {"by": "bucket", "then": {"by": "count"}}}"#,
-            "unrecognized key \"then\" in a takeCensus breakdown by \"bucket\"; it may have by".to_owned(),
+            "unrecognized key \"then\" in a takeCensus breakdown by \"bucket\"; the allowed keys are by".to_owned(),
         ),
     ] {
         assert_eq!(Breakdown::parse(json).unwrap_err().to_string(), message, "{json}");

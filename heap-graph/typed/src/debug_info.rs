@@ -95,7 +95,7 @@ impl DebugInfo {
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read).
+    /// Returns the same errors as [`read`](Self::read).
     pub fn read_on(file: &[u8], threads: usize) -> Result<Self, TypedError> {
         Self::read_files(file, &[], threads)
     }
@@ -105,7 +105,7 @@ impl DebugInfo {
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read). A library may also cause these errors.
+    /// Returns the same errors as [`read`](Self::read). A library may also cause these errors.
     pub fn read_with(file: &[u8], libraries: &[Library<'_>]) -> Result<Self, TypedError> {
         Self::read_files(file, libraries, thread::available_parallelism().map_or(1, NonZero::get))
     }

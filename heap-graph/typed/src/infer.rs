@@ -101,7 +101,7 @@ impl<'i> TypedHeap<'i> {
     ///
     /// # Errors
     ///
-    /// [`TypedError::Dump`] if the dump is of another mode, [`TypedError::Overlap`] if blocks overlap.
+    /// [`TypedError::Dump`] if the mode of the dump is not scan, [`TypedError::Overlap`] if blocks overlap.
     pub fn new(
         dump: &Dump,
         info: &'i DebugInfo,

@@ -71,7 +71,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<ReportSet, ReadError> {
 ///
 /// # Errors
 ///
-/// As [`read`].
+/// Returns the same errors as [`read`].
 pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<ReportSet, ReadError> {
     let path = path.as_ref();
     let metadata = std::fs::metadata(path).map_err(ReadError::Io)?;
@@ -88,7 +88,7 @@ pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Report
 ///
 /// # Errors
 ///
-/// As [`read`].
+/// Returns the same errors as [`read`].
 pub fn read_from(reader: impl Read, options: &ReadOptions) -> Result<ReportSet, ReadError> {
     parse::document(TextSource::open(reader)?, options)
 }

@@ -109,7 +109,7 @@ fn count(bytes: usize) -> bool {
     true
 }
 
-/// Calls `make`. Returns its value, and the last block that this thread allocated meanwhile through a static of
+/// Calls `make`. Returns its value, and the last block that this thread allocated during the call through a static of
 /// [`CountingAllocator`](super::CountingAllocator).
 pub(crate) fn noted<T>(make: impl FnOnce() -> T) -> (T, NotedBlock) {
     NOTED.set(NotedBlock { block: 0, place: 0 });

@@ -1,6 +1,6 @@
 //! The tags of the declared allocator's blocks.
 //!
-//! A thread has at most one current tag. A block that the thread allocates meanwhile carries that tag until any
+//! A thread has at most one current tag. A block that the thread allocates under a tag carries that tag until any
 //! thread frees the block. A block that grows or moves keeps its tag. The program adds up nothing while it runs: the
 //! [`table`] contains the tag and the size of each block, and a collection adds up the sizes.
 //!
@@ -108,7 +108,8 @@ pub(crate) fn around(inside: *const u8, size: usize) -> Option<TaggedBlock> {
     table::around(inside.addr(), size)
 }
 
-/// Calls `each` with every block that has a tag. Blocks that other threads allocate or free meanwhile may be missing.
+/// Calls `each` with every block that has a tag. Blocks that other threads allocate or free during the call may be
+/// missing.
 pub(crate) fn for_each(each: impl FnMut(TaggedBlock)) {
     table::for_each(each);
 }

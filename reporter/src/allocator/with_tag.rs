@@ -46,7 +46,7 @@ impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
     ///
     /// # Safety
     ///
-    /// As for `GlobalAlloc::realloc`.
+    /// The contract is the same as that of `GlobalAlloc::realloc`.
     #[inline(never)]
     pub(super) unsafe fn realloc_with_tag(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: the caller guarantees that `size`, rounded up to `layout.align()`, does not exceed `isize::MAX`.

@@ -65,7 +65,7 @@ pub fn listen() -> Result<(), ListenError> {
 ///
 /// # Errors
 ///
-/// As [`listen`].
+/// Returns the same errors as [`listen`].
 pub fn listen_with(options: &ListenOptions) -> Result<(), ListenError> {
     listen_until_dropped(options).map(ListenGuard::forever)
 }
@@ -74,7 +74,7 @@ pub fn listen_with(options: &ListenOptions) -> Result<(), ListenError> {
 ///
 /// # Errors
 ///
-/// As [`listen`].
+/// Returns the same errors as [`listen`].
 pub fn listen_until_dropped(options: &ListenOptions) -> Result<ListenGuard, ListenError> {
     let mut current = CURRENT.lock();
     if let Some(shared) = current.upgrade()

@@ -99,8 +99,8 @@ impl<R: Reading> MallocSizeOfOps<R> {
         unsafe { self.reading.block(block) }
     }
 
-    /// Counts a block of which only an address inside is known, and returns its bytes: the layout's size, or the
-    /// usable size if an engine has the block. It never reads through the pointer.
+    /// Counts a block whose start is unknown, by an address inside the block. Returns the bytes of the block: the
+    /// layout's size, or the usable size if an engine has the block. It never reads through the pointer.
     #[inline]
     pub fn enclosing<T: ?Sized>(&mut self, pointer: *const T, layout: Layout) -> usize {
         if layout.size() == 0 {

@@ -192,8 +192,7 @@ impl MeasuredReading {
     /// The most exact reading that is available. Without a declared allocator and without an engine it uses layouts.
     ///
     /// With `marks`, it is the reading of a report under `explicit/` while an engine of DMD is connected. It marks
-    /// every block as reported, and counts the engine's size, even for a block of which only the inside is
-    /// accessible.
+    /// every block as reported, and counts the engine's size, even for a block whose start is not accessible.
     pub(crate) fn best(marks: Option<Marks>, state: WalkState) -> Self {
         Self(SizeSource::best(marks, state))
     }

@@ -13,8 +13,8 @@ use super::walk_state::WalkState;
 
 type NameFunction = fn() -> &'static str;
 
-/// The usable bytes of a block of which only an address inside is known. Returns the requested bytes if no engine has
-/// the block.
+/// The usable bytes of a block whose start is unknown, by an address inside the block. Returns the requested bytes if
+/// no engine has the block.
 #[inline]
 pub(crate) fn usable_around(block: &WalkedBlock, sizes: Option<BlockSizes>) -> usize {
     sizes.and_then(|sizes| sizes.around(block.pointer)).unwrap_or(block.layout.size())
@@ -34,7 +34,7 @@ pub(crate) struct SizeSource {
 enum ByteSource {
     /// Uses the layout alone.
     Layout,
-    /// Uses the allocator. For blocks of which only the inside is accessible, uses an engine of DMD, if there is one.
+    /// Uses the allocator. For blocks whose start is not accessible, uses an engine of DMD, if there is one.
     Allocator(AskUsableSize, Option<BlockSizes>),
     /// Uses an engine of DMD, which marks each block as reported. For blocks that the engine does not have, uses the
     /// allocator.
@@ -75,7 +75,7 @@ impl SizeSource {
     ///
     /// # Safety
     ///
-    /// As for [`WalkObserver::block`](super::reading::WalkObserver::block).
+    /// The contract is the same as that of [`WalkObserver::block`](super::reading::WalkObserver::block).
     #[inline]
     pub(crate) unsafe fn block(&mut self, block: WalkedBlock) -> usize {
         match self.plain {
@@ -94,7 +94,7 @@ impl SizeSource {
     ///
     /// # Safety
     ///
-    /// As for [`block`](Self::block).
+    /// The contract is the same as that of [`block`](Self::block).
     #[inline(never)]
     unsafe fn noted_block(&mut self, pointer: *const u8, layout: Layout, type_name: NameFunction) -> usize {
         let block = WalkedBlock { pointer, layout, type_name };

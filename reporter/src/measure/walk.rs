@@ -109,7 +109,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
 
     /// # Safety
     ///
-    /// As for [`block_with_contents`](Self::block_with_contents).
+    /// The contract is the same as that of [`block_with_contents`](Self::block_with_contents).
     #[inline(never)]
     #[allow(unsafe_code, reason = "the reading may ask the allocator about the block")]
     unsafe fn plain_block_with_contents<T: MallocSizeOf + ?Sized>(

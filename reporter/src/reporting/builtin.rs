@@ -164,7 +164,7 @@ impl MemoryReporter for RegistryReporter {
 
     fn collect_reports(&self, out: &mut Reports) {
         if is_itself() {
-            // The list of reporters is not in the heap that the reports describe.
+            // This list belongs to the preloaded library, and the reports describe the memory of the program.
             return;
         }
         out.heap_with(

@@ -15,7 +15,7 @@ use crate::process_lock::ProcessLock;
 
 use super::conventions::{is_explicit, kind_fault, path_fault};
 
-/// Makes `path` the tag of this thread until the guard is dropped. Memory that the thread allocates meanwhile belongs
+/// Makes `path` the tag of this thread until the guard is dropped. Memory that the thread allocates until then belongs
 /// to that path.
 ///
 /// Use it for memory without a measurable type and without an owner, such as the heap of a script engine:
@@ -68,7 +68,7 @@ pub fn tag(path: impl AsRef<str>) -> TagGuard {
 pub struct Tag(TagNumber);
 
 impl Tag {
-    /// No tag: memory that is allocated meanwhile belongs to no path.
+    /// No tag: memory that a thread allocates under it belongs to no path.
     pub const NONE: Self = Self(NO_TAG);
 
     /// The tag of this path. A process has room for 32,767 paths. Without room, or if the path is invalid for a

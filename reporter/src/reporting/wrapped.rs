@@ -15,8 +15,8 @@ mod pointers;
 
 use core::any::type_name;
 
-/// Implements the trait for types with at most one value. `reach` calls its function with the value, or records why
-/// it cannot.
+/// Implements `MemoryReporter` for types that hold at most one reporter. `$reach` runs that reporter, or records why it
+/// is not accessible.
 macro_rules! wrapped {
     ($([$($generics:tt)*] $type:ty, of $value:ty: |$this:ident, $out:ident| $reach:expr;)*) => {$(
         impl<$($generics)*> $crate::reporting::MemoryReporter for $type {

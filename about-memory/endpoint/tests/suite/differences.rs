@@ -100,7 +100,7 @@ fn an_abandoned_difference_ends() {
             endpoint.answer(&asked).status
         };
         let abandoned = scope.spawn(request);
-        // The request has the turn after its first dump has started.
+        // Waits until the request has started its first dump. From then on the request holds the turn.
         while growing.runs.load(Ordering::SeqCst) == 0 {
             thread::yield_now();
         }

@@ -30,7 +30,7 @@ pub fn stacks(dump: Dump, options: &ProfileOptions) -> Result<StackProfile, Prof
 ///
 /// # Errors
 ///
-/// As for [`stacks`]. Also if only one of the dumps is cumulative.
+/// Returns the same errors as [`stacks`], and an error if only one of the dumps is cumulative.
 pub fn difference(first: Dump, second: Dump, options: &ProfileOptions) -> Result<StackProfile, ProfileError> {
     let is_of_all = |dump: &Dump| dump.mode() == Mode::Cumulative;
     if is_of_all(&first) != is_of_all(&second) {

@@ -159,7 +159,7 @@ impl<'o> RemainingLimits<'o> {
     }
 }
 
-/// The fields of a profile. Texts are still numbers.
+/// The decoded fields of a profile. A field for a text contains the index of the text in `texts`.
 #[derive(Default)]
 struct ReadProfile<'b> {
     texts: Vec<&'b [u8]>,

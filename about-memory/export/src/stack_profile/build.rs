@@ -147,7 +147,7 @@ impl StackProfileBuilder {
     ///
     /// # Errors
     ///
-    /// As for [`finish`](Self::finish).
+    /// Returns the same errors as [`finish`](Self::finish).
     pub fn finish_with_stacks(self) -> Result<(StackProfile, NewStacks), ExportError> {
         let Self {
             facts, values, interner, modules, frames, calls, stacks, labels, mut keys, amounts, ..

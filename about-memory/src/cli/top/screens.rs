@@ -55,7 +55,7 @@ pub(super) struct TopScreens {
     processes: ProcessScreen,
     memory: SnapshotScreen,
     session: Session,
-    /// The process of which `S` takes a snapshot on the screen of snapshots.
+    /// The key `S` on the screen of snapshots takes a snapshot of this process.
     of: Option<(u32, String)>,
     message: String,
     has_help: bool,

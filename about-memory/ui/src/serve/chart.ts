@@ -1,5 +1,5 @@
-// Amounts over reports as lines with axes. Marks across the lines show the reader's marks, and stacks and snapshots
-// taken meanwhile.
+// Amounts over reports as lines with axes. Marks across the lines show the reader's marks, and the times of stacks and
+// snapshots.
 
 import { draw, setName } from "../widgets/elements";
 import { bytes, count } from "../text/format";

@@ -21,7 +21,7 @@ const FORMATS: [string, string][] = [
   ["firefox-profiler", "the Firefox Profiler (.profile.json)"],
   ["folded", "folded stacks (.folded)"],
 ];
-const TICKET = "an address for go tool pprof, once";
+const TICKET = "an address for go tool pprof (works once)";
 /** The formats that contain allocated blocks in addition to live blocks. */
 const HISTORIES = ["pprof", "heaptrack", "dhat"];
 

@@ -202,9 +202,9 @@ fn type_name(frames: &[CallFrame<'_>], verdict: Option<&TypeVerdict>) -> Option<
     }
 }
 
-/// Whether a frame is of another package. The path of its source file decides: cargo and the compiler keep foreign
-/// sources in these folders, and libraries of the system have relative paths or no files. Without lines, only the crate
-/// with the program's name counts as the program's own.
+/// Whether the function of a frame belongs to another package. The path of its source file decides: cargo and the
+/// compiler keep foreign sources in these folders, and libraries of the system have relative paths or no files. Without
+/// lines, only the crate with the program's name counts as the program's own.
 fn is_dependency(frame: &CallFrame<'_>) -> bool {
     let Some(file) = frame.file else {
         let Some(module) = frame.module else { return false };

@@ -99,7 +99,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Dump, AnalyzeError> {
 ///
 /// # Errors
 ///
-/// As [`read`].
+/// Returns the same errors as [`read`].
 pub fn read_with(path: impl AsRef<Path>, options: &DumpReadOptions) -> Result<Dump, AnalyzeError> {
     read_from(open(path.as_ref())?, options)
 }
@@ -108,7 +108,7 @@ pub fn read_with(path: impl AsRef<Path>, options: &DumpReadOptions) -> Result<Du
 ///
 /// # Errors
 ///
-/// As [`read`].
+/// Returns the same errors as [`read`].
 pub fn read_from(reader: impl Read, options: &DumpReadOptions) -> Result<Dump, AnalyzeError> {
     let window = TextWindow::new(TextSource::open(reader)?, options.max_bytes);
     let mut reader = DumpReader {

@@ -72,12 +72,13 @@ pub fn read_threads(
 /// Reads the live blocks as a dump of scan mode without contents, with one entry for each block.
 ///
 /// `memory` reads into a buffer from an address, and returns the number of bytes that it read. The process must be
-/// stopped meanwhile. `mappings` are the mappings of the program and its libraries.
+/// stopped during the call. `mappings` are the mappings of the program and its libraries.
 ///
 /// # Errors
 ///
-/// [`AnalyzeError::Image`] if there are no tables, if they are of another version or damaged, or if the engine does not
-/// record every block. [`AnalyzeError::TooManyEntries`] if there are more blocks and stacks than `max_entries`.
+/// [`AnalyzeError::Image`] if there are no tables, if they have another version, if they are damaged, or if the engine
+/// does not record every block. [`AnalyzeError::TooManyEntries`] if there are more blocks and stacks than
+/// `max_entries`.
 pub fn read_image(
     memory: &dyn Fn(u64, &mut [u8]) -> usize,
     mappings: &[FileMapping],

@@ -69,7 +69,7 @@ impl UsageHistory {
     ///
     /// # Errors
     ///
-    /// As [`Recording::state_at`].
+    /// Returns the same errors as [`Recording::state_at`].
     pub fn new(
         recording: &mut Recording,
         options: &ProgramOptions,

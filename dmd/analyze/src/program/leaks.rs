@@ -117,7 +117,7 @@ impl Leaks {
     ///
     /// # Errors
     ///
-    /// As [`Recording::state_at`].
+    /// Returns the same errors as [`Recording::state_at`].
     pub fn new(
         recording: &mut Recording,
         options: &LeakOptions,
@@ -150,7 +150,7 @@ impl Leaks {
     ///
     /// # Errors
     ///
-    /// If the dump is of mode [`Cumulative`](crate::Mode::Cumulative), which has freed blocks, too.
+    /// If the mode of the dump is [`Cumulative`](crate::Mode::Cumulative): such a dump also contains freed blocks.
     pub fn from_dump(dump: Dump, options: &LeakOptions) -> Result<Self, AnalyzeError> {
         if dump.mode() == Mode::Cumulative {
             return Err(AnalyzeError::Cumulative);
@@ -163,7 +163,7 @@ impl Leaks {
     ///
     /// # Errors
     ///
-    /// As for [`from_dump`](Self::from_dump). Also if the dumps have different modes.
+    /// Returns the same errors as [`from_dump`](Self::from_dump), and an error if the dumps have different modes.
     pub fn from_difference(first: Dump, second: Dump, options: &LeakOptions) -> Result<Self, AnalyzeError> {
         if [first.mode(), second.mode()].contains(&Mode::Cumulative) {
             return Err(AnalyzeError::Cumulative);

@@ -1,4 +1,4 @@
-//! The first answer of a view: the sites, types and crates that hold the most memory.
+//! A summary of a heap: the sites, types and crates that hold the most memory.
 
 use core::fmt::{self, Display};
 

@@ -102,7 +102,7 @@ impl Timeline {
     ///
     /// # Errors
     ///
-    /// As [`Recording::state_at`].
+    /// Returns the same errors as [`Recording::state_at`].
     pub fn new(
         recording: &mut Recording,
         options: &ProgramOptions,

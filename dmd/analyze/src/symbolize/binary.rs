@@ -25,7 +25,7 @@ pub(super) struct BinaryFiles {
     pub(super) supplement: Option<PathBuf>,
     /// The places in which split debug information may be.
     pub(super) split: SplitPlaces,
-    /// A debug file that the search rejected because it is of another build.
+    /// A debug file that the search rejected because it comes from another build.
     pub(super) other: Option<PathBuf>,
     /// The number to add to an offset.
     pub(super) base: u64,

@@ -176,7 +176,8 @@ fn a_linked_debug_file_is_found_and_must_be_of_the_same_build() {
         let (found, said) = look_up(&library, &plain);
         assert!(found.iter().all(|frame| frame.starts_with("outer[")), "{found:?}");
         let path = library.path.display();
-        let expected = format!("{path}: {} is of another build: 8 frames without lines", debug.display());
+        let expected =
+            format!("{path}: {} comes from another build: 8 frames without lines", debug.display());
         assert_eq!(of_debug(said), Some(expected));
     }
 }

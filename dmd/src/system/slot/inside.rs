@@ -3,7 +3,7 @@
 //!
 //! A signal handler that interrupts the engine finds the guard set. The handler may never return: programs jump out of
 //! it when they recover from a stack overflow. So the guard keeps the stack pointer of the code that set it first. If
-//! code in a frame further out on the same stack finds the guard set, a jump has left the engine.
+//! code in an outer frame of the same stack finds the guard set, a jump has left the engine.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};

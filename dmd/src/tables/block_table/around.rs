@@ -21,7 +21,7 @@ const VAST_BITS: u32 = 35;
 /// longer than the block.
 const STRETCHES: [u32; 4] = [LARGE_BITS, LONG_BITS, HUGE_BITS, VAST_BITS];
 
-/// The starts of large blocks in a middle. All zero at first.
+/// The starts of large blocks in the address range of one `MiddleTable`. All zero at first.
 pub(super) struct InMiddle {
     large: [AtomicUsize; 1 << (MIDDLE_BITS - LARGE_BITS)],
     long: [AtomicUsize; 1 << (MIDDLE_BITS - LONG_BITS)],

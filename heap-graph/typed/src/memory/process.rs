@@ -43,7 +43,7 @@ impl ProcessMemory {
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open).
+    /// Returns the same errors as [`open`](Self::open).
     pub fn stopped(pid: u32) -> Result<Option<Self>, TypedError> {
         let memory = Self::open(pid)?;
         if !memory.is_stopped() {

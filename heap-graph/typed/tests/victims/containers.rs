@@ -126,7 +126,7 @@ struct Store {
     watched: Rc<Item<12>>,
     watches: Weak<Item<12>>,
     gone: Weak<Gone>,
-    #[expect(dead_code, reason = "it takes the place of what is gone")]
+    #[expect(dead_code, reason = "it reuses the memory of the freed value")]
     instead: Vec<Item<13>>,
     whole: Bytes,
     part: Bytes,

@@ -72,7 +72,7 @@ impl<R: Read> TextWindow<R> {
     ///
     /// # Errors
     ///
-    /// As [`take`](Self::take).
+    /// Returns the same errors as [`take`](Self::take).
     pub fn stream(
         &mut self,
         mut take: impl FnMut(&mut TextScan<'_>) -> Result<(), ScanStop>,

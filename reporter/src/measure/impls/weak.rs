@@ -17,7 +17,8 @@ use crate::measure::reading::Reading;
 
 macro_rules! weak_pointer {
     ($($module:ident),*) => {$(
-        /// Counts 0 bytes while a strong pointer owns the block. Otherwise counts the two counts, once.
+        /// Counts 0 bytes while a strong pointer owns the block. Otherwise adds the size of the two reference counts,
+        /// once for each block.
         impl<T: ?Sized> MallocSizeOf for $module::Weak<T> {
             #[inline]
             fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {

@@ -140,7 +140,7 @@ fn a_dump_has_leaks_without_times() {
         "{text}"
     );
     let error = Leaks::from_dump(dump("cumulative", block), &LeakOptions::new()).unwrap_err();
-    assert_eq!(error.to_string(), "taken in mode cumulative, which has freed blocks, too");
+    assert_eq!(error.to_string(), "taken in mode cumulative: the dump also contains freed blocks");
     let before = r#"{"req": 64, "slop": 8, "num": 1, "alloc": "A"}, {"req": 7, "num": 4}"#;
     let difference =
         Leaks::from_difference(dump("live", before), dump("live", block), &LeakOptions::new()).unwrap();
