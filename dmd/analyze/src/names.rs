@@ -17,8 +17,8 @@ pub use workspace::Workspace;
 
 pub(crate) use allocators::AllocatorFrames;
 pub(crate) use container::{container_of, segments};
-pub(crate) use fold::FoldedStack;
+pub(crate) use fold::{FoldedStack, arena_of};
 pub(crate) use framework::FrameworkSources;
 pub(crate) use source_path::CrateFolders;
 #[cfg(feature = "symbols")]
-pub(crate) use source_path::UnitName;
+pub(crate) use source_path::{UnitName, is_own};

@@ -3,6 +3,7 @@
 //!
 //! Firefox's dumps are shown with the text of `dmd.py` instead.
 
+mod alike;
 mod change;
 mod chart;
 mod closure;

@@ -117,7 +117,7 @@ impl BlockSums {
 }
 
 /// Blocks with the same stacks.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct StackRecord {
     pub(crate) sums: BlockSums,
     /// Whether the amounts are estimates.

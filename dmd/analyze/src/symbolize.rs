@@ -17,6 +17,7 @@ mod name;
 mod path_text;
 mod resolved;
 mod scopes;
+mod source_names;
 mod split;
 mod unit_crates;
 
@@ -39,16 +40,17 @@ pub struct SymbolOptions {
     pub(crate) threads: usize,
     pub(crate) max_bytes: u64,
     pub(crate) system_names: bool,
+    pub(crate) sources: bool,
 }
 
 impl Default for SymbolOptions {
     fn default() -> Self {
-        Self { folders: Vec::new(), threads: 0, max_bytes: 1 << 30, system_names: false }
+        Self { folders: Vec::new(), threads: 0, max_bytes: 1 << 30, system_names: false, sources: true }
     }
 }
 
 impl SymbolOptions {
-    /// The defaults: no folders, all processors, 1 GiB, no system names.
+    /// The defaults: no folders, all processors, 1 GiB, no system names, sources.
     pub fn new() -> Self {
         Self::default()
     }
@@ -83,6 +85,15 @@ impl SymbolOptions {
     #[must_use]
     pub fn system_names(mut self, keep: bool) -> Self {
         self.system_names = keep;
+        self
+    }
+
+    /// Whether the look-up reads source files of Rust. If debug information has only lines, inlined functions lack their
+    /// paths there, and all async functions of a file have one name. The look-up never reads a source that is newer
+    /// than the program. Default: yes.
+    #[must_use]
+    pub fn sources(mut self, read: bool) -> Self {
+        self.sources = read;
         self
     }
 }

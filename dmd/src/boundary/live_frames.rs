@@ -63,7 +63,7 @@ impl LiveFrames {
                 bias: Some(module.bias as u64),
             })
             .collect();
-        // On this thread only: the engine's guard is this thread's.
-        frames.look_up(&places, &modules, &SymbolOptions::new().threads(1));
+        // On this thread only: the engine's guard is this thread's. A program does not read its sources.
+        frames.look_up(&places, &modules, &SymbolOptions::new().threads(1).sources(false));
     }
 }

@@ -5,7 +5,7 @@
 
 use dmd_analyze::CallFrame;
 use dmd_analyze::dark_matter::{DarkMatter, DarkMatterRow, LiveBlocks, LiveStack};
-use dmd_analyze::program::FoldRules;
+use dmd_analyze::program::{FoldReason, FoldRules};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::boundary::live_frames::LiveFrames;
@@ -104,8 +104,9 @@ fn add_sites(traces: FxHashSet<TraceId>, dark_matter: &mut DarkMatter) -> FxHash
         live_frames.look_up(open.iter().flat_map(|(_, pcs)| part(pcs)).collect(), &modules);
         let known = &*live_frames.frames();
         open.retain(|(trace, pcs)| {
-            let has_site =
-                part(pcs).iter().flat_map(|pc| known.get(*pc)).any(|frame| folds.reason(&frame).is_none());
+            let is_last =
+                |frame: CallFrame<'_>| matches!(folds.reason(&frame), None | Some(FoldReason::Executor));
+            let has_site = part(pcs).iter().flat_map(|pc| known.get(*pc)).any(is_last);
             if !has_site && end < pcs.len() {
                 return true;
             }

@@ -18,6 +18,8 @@ use crate::support::{build_folder, command, succeed};
 
 const SOURCE: &str = include_str!("../victims/compiled.rs");
 
+const TASKS: &str = include_str!("../victims/tasks.rs");
+
 /// Whether to try all compilations.
 fn all() -> bool {
     std::env::var_os("THOROUGH").is_some()
@@ -215,6 +217,55 @@ fn of_a_program_with_the_libraries_of_this_build() {
                 }
             }
         }
+    }
+}
+
+/// Debug information with only lines has no path of an inlined function, and one name for all async functions.
+#[test]
+fn async_functions_have_their_names() {
+    let compiler = Compiler::new();
+    let source = compiler.folder.path().join("tasks/main.rs");
+    fs::create_dir(source.parent().unwrap()).unwrap();
+    fs::write(&source, TASKS).unwrap();
+    let builds: &[&[&str]] = &[
+        &["-Cdebuginfo=line-tables-only", "-Copt-level=3"],
+        &["-Cdebuginfo=line-tables-only", "-Copt-level=0"],
+        &["-Cdebuginfo=line-tables-only", "-Copt-level=0", "-Csymbol-mangling-version=v0"],
+        &["-Cdebuginfo=full", "-Copt-level=3"],
+    ];
+    for flags in builds {
+        let output = compiler.rustc(&source, flags);
+        assert!(output.status.success(), "{flags:?}: {}", String::from_utf8_lossy(&output.stderr));
+        let path = compiler.folder.path().join("dump.json");
+        let program = compiler.folder.path().join("compiled");
+        succeed(command(&program).env("DMD", "--mode=live --stacks=full --quiet").arg(&path));
+        let names = |sources: bool| -> Vec<String> {
+            let mut dump = dmd::analyze::read(&path).unwrap();
+            dump.symbolize(&SymbolOptions::new().sources(sources));
+            let name = |bytes: u64| {
+                let blocks = dump.blocks().find(|blocks| blocks.requested() == bytes).unwrap();
+                let frames: Vec<_> = dump.stack(blocks.stack().unwrap()).collect();
+                let folds = FoldRules::new();
+                let site = frames.iter().find(|frame| folds.reason(frame).is_none()).unwrap();
+                site.name().split('<').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("<")
+            };
+            [600_001, 700_001, 800_001].map(name).to_vec()
+        };
+        let expected = ["compiled::Store::first", "compiled::second", "compiled::main::{closure#0}"];
+        let found: Vec<String> = names(true).iter().map(|name| name.replace(">::", "::")).collect();
+        let found: Vec<String> =
+            found.iter().map(|name| name.replace("{{closure}}", "{closure#0}")).collect();
+        let same = found.iter().zip(expected).all(|(name, expected)| {
+            // An implementation has a number in the namespaces of full debug information.
+            *name == expected || *name == expected.replace("Store", "{impl#0}")
+        });
+        assert!(same, "{flags:?}: {found:?}");
+        // The look-up does not read a source that changed after the build.
+        let later = SystemTime::now() + std::time::Duration::from_secs(60);
+        let changed = fs::File::options().append(true).open(&source).unwrap();
+        changed.set_modified(later).unwrap();
+        assert_eq!(names(true), names(false), "{flags:?}");
+        changed.set_modified(SystemTime::UNIX_EPOCH).unwrap();
     }
 }
 

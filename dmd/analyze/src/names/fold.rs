@@ -1,5 +1,5 @@
-//! Frames that say nothing about the program: frames of allocators, frames of Rust's and C's libraries, and frames
-//! through which a thread or `main` starts.
+//! Frames that say nothing about the program: frames of allocators, arenas and runtimes, frames of Rust's and C's
+//! libraries, and frames through which a thread or `main` starts.
 //!
 //! All rules are data in one table. [`FoldRules::also`] adds a user's rule.
 
@@ -7,7 +7,9 @@ mod site;
 mod stacks;
 
 use core::fmt;
+use std::borrow::Cow;
 
+use super::container::segments;
 use super::source_path::{library, package};
 use crate::dump::CallFrame;
 
@@ -23,6 +25,13 @@ pub enum FoldReason {
     Collection,
     /// Another function of Rust's or C's library. It allocates for its caller.
     Library,
+    /// A function that hands out parts of chunks. It allocates for its caller.
+    Arena,
+    /// A function of a runtime for async tasks or for parallel jobs, or of a server on such a runtime. It allocates for
+    /// its caller, unless an [`Executor`](Self::Executor) called it.
+    Runtime,
+    /// A function of a runtime that polls a task or runs a job. The functions around it are not the callers of the task.
+    Executor,
     /// A function through which a thread or the program starts.
     Start,
     /// A rule of the user.
@@ -44,6 +53,12 @@ enum FoldPattern {
     Generated(&'static [&'static str]),
     /// The source file belongs to this crate of Rust's library or of another package.
     Crate(&'static [&'static str]),
+    /// The source file belongs to one of these packages or, if it is unknown, the function's crate is one of these.
+    Package(&'static [&'static str]),
+    /// The same, and the function's own name starts with a word of [`EXECUTORS`].
+    PackageExecutor(&'static [&'static str]),
+    /// The source file belongs to a package in whose name a word starts with this text.
+    PackageWord(&'static [&'static str]),
     /// The name of the module's file starts with this text.
     Module(&'static [&'static str]),
     /// The path of the source file inside of `std` starts with this text.
@@ -53,6 +68,41 @@ enum FoldPattern {
     /// The source file is not Rust's, and the function has this name, with at most one word before it.
     InC(&'static [&'static str]),
 }
+
+/// Packages whose functions hand out parts of chunks, beside those with `arena` or `bump` in their name.
+const ARENAS: &[&str] = &["oxc_allocator", "blink-alloc", "toolshed"];
+
+/// Packages that run tasks or jobs for others, and servers whose handlers are such tasks.
+const RUNTIMES: &[&str] = &[
+    "tokio",
+    "tokio-util",
+    "tokio-stream",
+    "hyper",
+    "hyper-util",
+    "h2",
+    "tower",
+    "tower-http",
+    "axum",
+    "axum-core",
+    "futures-core",
+    "futures-executor",
+    "futures-lite",
+    "futures-util",
+    "async-executor",
+    "async-global-executor",
+    "async-io",
+    "async-std",
+    "async-task",
+    "blocking",
+    "smol",
+    "actix-rt",
+    "rayon",
+    "rayon-core",
+];
+
+/// How the names of functions start that poll tasks or run jobs.
+const EXECUTORS: &[&str] =
+    &["poll", "block_on", "run", "execute", "main_loop", "wait_until", "thread_main", "tick"];
 
 /// The first rule that matches a frame counts. [`Name`](FoldPattern::Name) and [`Prefix`](FoldPattern::Prefix) match
 /// only if the source file is unknown or is not Rust's: the file of a Rust function is better evidence than its name.
@@ -171,6 +221,10 @@ const RULES: &[(FoldReason, FoldPattern)] = &[
         ]),
     ),
     (FoldReason::Collection, FoldPattern::StdFile(&["collections/", "alloc.rs"])),
+    (FoldReason::Arena, FoldPattern::Package(ARENAS)),
+    (FoldReason::Arena, FoldPattern::PackageWord(&["arena", "bump"])),
+    (FoldReason::Executor, FoldPattern::PackageExecutor(RUNTIMES)),
+    (FoldReason::Runtime, FoldPattern::Package(RUNTIMES)),
     (FoldReason::Library, FoldPattern::Crate(&["std", "proc_macro", "test", "panic_unwind", "std_detect"])),
     (FoldReason::Library, FoldPattern::Prefix(&["std::"])),
     // The function to which `catch_unwind` compiles.
@@ -231,6 +285,11 @@ impl FoldRules {
     }
 }
 
+/// The crate of a function that hands out parts of chunks.
+pub(crate) fn arena_of<'t>(frame: &CallFrame<'t>) -> Option<Cow<'t, str>> {
+    (by_table(frame) == Some(FoldReason::Arena)).then(|| frame.crate_name())
+}
+
 fn by_table(frame: &CallFrame<'_>) -> Option<FoldReason> {
     if frame.in_allocator {
         return Some(FoldReason::Allocator);
@@ -242,6 +301,12 @@ fn by_table(frame: &CallFrame<'_>) -> Option<FoldReason> {
     // A file name without a folder does not show whose file it is.
     let is_rust = frame.file.is_some_and(|file| file.ends_with(".rs") && file.contains('/'));
     let module = frame.module.map(|module| module.rsplit('/').next().unwrap_or(module));
+    let by_name = owner.split_once("::").map(|(first, _)| first).filter(|_| !is_rust);
+    let is_of = |package: &str| match (of_crate, by_name) {
+        (Some(name), _) => name == package,
+        (None, Some(name)) => name.len() == package.len() && name.split('_').eq(package.split(['-', '_'])),
+        (None, None) => false,
+    };
     let fits = |by: &FoldPattern| match by {
         FoldPattern::Name(names) => !is_rust && names.contains(&function),
         FoldPattern::Symbol(names) => frame.file.is_none() && names.contains(&function),
@@ -251,6 +316,16 @@ fn by_table(frame: &CallFrame<'_>) -> Option<FoldReason> {
             function.rsplit("::").next().is_some_and(|last| names.contains(&last))
         }
         FoldPattern::Crate(names) => of_crate.is_some_and(|name| names.contains(&name)),
+        FoldPattern::Package(names) => names.iter().any(|name| is_of(name)),
+        FoldPattern::PackageExecutor(names) => {
+            let last = segments(function).into_iter().rfind(|part| !part.starts_with(['{', '<']));
+            let executes = last.is_some_and(|last| EXECUTORS.iter().any(|start| last.starts_with(start)));
+            executes && names.iter().any(|name| is_of(name))
+        }
+        FoldPattern::PackageWord(words) => of_crate
+            .unwrap_or_default()
+            .split(['-', '_'])
+            .any(|part| words.iter().any(|word| part.starts_with(word))),
         FoldPattern::Module(starts) => {
             // The source files of system libraries are known only if their debug information is installed.
             module.is_some_and(|module| starts.iter().any(|start| module.starts_with(start)))

@@ -5,6 +5,9 @@
 //! that calls the closure has it among its types: `try_with<boa_gc::alloc_gc::{closure_env#0}<T>>`. Or only library
 //! functions are between the closure and a function of the same file, which passed the closure to them. Without either,
 //! a closure keeps its name.
+//!
+//! The code of async functions and blocks has such names, too: `app::{async_fn#0}`. The runtime that polls the code has
+//! it among its types.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +53,14 @@ impl<'a> FunctionNames<'a> {
             // Another line of the same closure may be on a stack with more facts.
             let of_name = by_name.get(&(closure.name, closure.file));
             let around = if around.is_unknown() { of_name? } else { &around };
-            Some((text, format!("{}::{}", around.function()?, closure.own)))
+            let function = around.function()?;
+            Some((
+                text,
+                match closure.kind {
+                    "async_fn" => function.clone(),
+                    _ => format!("{function}::{}", closure.own),
+                },
+            ))
         }));
         Self { analysis, closures }
     }
@@ -63,6 +73,12 @@ impl<'a> FunctionNames<'a> {
             CallFrame { function: self.closures.get(text).map(String::as_str).or(frame.function), ..frame }
         };
         texts.map(frame).collect()
+    }
+
+    /// Whether a frame's function shares its name with other functions of the file: code of an async function or block
+    /// whose function is unknown.
+    pub(super) fn is_shared(frame: &CallFrame<'_>) -> bool {
+        BareClosure::parse(frame).is_some_and(|closure| closure.kind.starts_with("async"))
     }
 
     /// The path of a function on a stack. A closure's path includes the function that contains it.
@@ -120,19 +136,27 @@ struct BareClosure<'t> {
     module: &'t str,
     /// `{closure#0}<T>`
     own: &'t str,
+    /// `closure`
+    kind: &'t str,
     /// `0`
     number: &'t str,
 }
 
+/// The kinds of code that have a number in place of a name.
+const KINDS: &[&str] = &["closure", "async_fn", "async_block", "async_closure"];
+
 impl<'t> BareClosure<'t> {
     fn parse(frame: &CallFrame<'t>) -> Option<Self> {
         let (name, file) = (frame.function?, frame.file?);
-        if !name.contains("{closure#") {
+        if !name.contains('#') {
             return None;
         }
         let parts = segments(name);
         let (own, before) = parts.split_last()?;
-        let number = own.strip_prefix("{closure#")?.split('}').next()?;
+        let (kind, number) = own.strip_prefix('{')?.split('}').next()?.split_once('#')?;
+        if !KINDS.contains(&kind) {
+            return None;
+        }
         let module = name[..name.len() - own.len()].strip_suffix("::")?;
         // A crate's name may differ from its folder's name.
         let of_file = CrateFolders::default().module(file)?;
@@ -141,6 +165,7 @@ impl<'t> BareClosure<'t> {
             file,
             module,
             own,
+            kind,
             number,
         })
     }
@@ -156,7 +181,12 @@ impl<'t> BareClosure<'t> {
                 Some(_) => return OuterName::Unknown,
                 None => {}
             }
-            let is_near = frame.file == Some(self.file);
+            let is_async = self.kind.starts_with("async");
+            if is_async && segments(function).last().is_some_and(|last| last.starts_with("{async")) {
+                // The runtime polls that one, which polls this one.
+                return OuterName::Unknown;
+            }
+            let is_near = frame.file == Some(self.file) && !is_async;
             let is_closure = is_alone || segments(function).last().is_some_and(|last| last.starts_with('{'));
             if is_near && !is_closure {
                 return OuterName::Near(without_types(function).to_owned());
@@ -164,7 +194,12 @@ impl<'t> BareClosure<'t> {
             let fold = folds.reason(&frame);
             // Functions of libraries and collections call closures that are passed to them.
             if !is_near
-                && matches!(fold, None | Some(FoldReason::Allocator | FoldReason::Start | FoldReason::User))
+                && matches!(
+                    fold,
+                    None | Some(
+                        FoldReason::Allocator | FoldReason::Executor | FoldReason::Start | FoldReason::User
+                    )
+                )
             {
                 return OuterName::Unknown;
             }
@@ -174,10 +209,10 @@ impl<'t> BareClosure<'t> {
 
     /// The functions that contain a closure with this number, from the types of a caller.
     fn environments(&self, function: &str) -> BTreeSet<String> {
-        const ENVIRONMENT: &str = "::{closure_env#";
+        let environment = format!("::{{{}_env#", self.kind);
         let is_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '{' | '}' | '#');
         let path = |(at, _): (usize, &str)| {
-            let number = function[at + ENVIRONMENT.len()..].split('}').next();
+            let number = function[at + environment.len()..].split('}').next();
             let before = &function[..at];
             let start = before
                 .rfind(|c| !is_path(c))
@@ -187,7 +222,7 @@ impl<'t> BareClosure<'t> {
             let parts = path.split("::").filter(|part| !part.starts_with("{impl#"));
             (number == Some(self.number) && is_of_module).then(|| parts.collect::<Vec<_>>().join("::"))
         };
-        function.match_indices(ENVIRONMENT).filter_map(path).collect()
+        function.match_indices(&environment).filter_map(path).collect()
     }
 }
 

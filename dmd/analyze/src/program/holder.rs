@@ -45,11 +45,13 @@ enum NameForm {
     In,
 }
 
-/// One holder under one key. Holders with equal whole names are equal.
+/// One holder under one key. Holders with equal whole names are equal, unless functions share the name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct BlockHolder {
     whole: String,
     form: NameForm,
+    /// The line, if functions share the name.
+    line: Option<u32>,
 }
 
 /// The maximum number of additional path parts in names that would otherwise look equal. Types in brackets get them
@@ -58,17 +60,21 @@ const FURTHER: usize = 6;
 
 impl BlockHolder {
     pub(super) fn plain(name: impl Into<String>) -> Self {
-        Self { whole: name.into(), form: NameForm::Plain }
+        Self { whole: name.into(), ..Self::default() }
     }
 
     /// The verdict about the type of a stack's blocks.
     pub(super) fn typed(verdict: &TypeVerdict, stack: CutStackId, named: &FunctionNames<'_>) -> Self {
         match verdict {
             TypeVerdict::In { function: Some(function) } => {
-                Self { whole: format!("in {}", named.path(stack, function)), form: NameForm::In }
+                Self { whole: format!("in {}", named.path(stack, function)), form: NameForm::In, line: None }
             }
-            TypeVerdict::In { function: None } => Self::plain(verdict.to_string()),
-            TypeVerdict::Typed { .. } => Self { whole: verdict.to_string(), form: NameForm::Type },
+            TypeVerdict::In { function: None } | TypeVerdict::Chunk { .. } => {
+                Self::plain(verdict.to_string())
+            }
+            TypeVerdict::Typed { .. } => {
+                Self { whole: verdict.to_string(), form: NameForm::Type, line: None }
+            }
         }
     }
 
@@ -179,7 +185,11 @@ impl<'a> HolderFinder<'a> {
             (None, _) => plain("(no stack)".to_owned()),
             (Some(site), HolderKey::Site) => {
                 let holder = match site.function {
-                    Some(function) => BlockHolder { whole: function.to_owned(), form: NameForm::Function },
+                    Some(function) => BlockHolder {
+                        whole: function.to_owned(),
+                        form: NameForm::Function,
+                        line: site.line.filter(|_| FunctionNames::is_shared(site)),
+                    },
                     // Sites without a name differ by their place in the module.
                     None => BlockHolder::plain(name(site, usize::MAX, self.options)),
                 };

@@ -1,9 +1,14 @@
 //! A tree of holders with their sums, one level for each key.
 
+use std::borrow::Cow;
+
 use rustc_hash::FxHashMap;
 
 use super::holder::BlockHolder;
 use crate::records::BlockSums;
+
+/// A line with less than this part of a holder's bytes has few of them.
+const MANY: u128 = 10;
 
 /// The sums of one holder, and of the holders below it.
 #[derive(Debug, Default)]
@@ -32,10 +37,29 @@ impl HolderNode {
         children
     }
 
-    /// The place with the most bytes.
-    pub(super) fn place(&self) -> &str {
-        let largest = self.places.iter().max_by(|a, b| a.1.abs().cmp(&b.1.abs()).then_with(|| b.0.cmp(a.0)));
-        largest.map_or("", |(place, _)| place)
+    /// The line with the most bytes or, if it has less than half of them, the range of the lines of its file that have
+    /// many of them: `src/main.rs:27..30`.
+    pub(super) fn place(&self) -> Cow<'_, str> {
+        let most = |(one, x): &(&String, &i128), (other, y): &(&String, &i128)| {
+            x.abs().cmp(&y.abs()).then_with(|| other.cmp(one))
+        };
+        let Some((largest, bytes)) = self.places.iter().max_by(most) else { return "".into() };
+        let all: u128 = self.places.values().map(|bytes| bytes.unsigned_abs()).sum();
+        if bytes.unsigned_abs() * 2 >= all {
+            return largest.into();
+        }
+        let line = |place: &str| -> Option<u32> {
+            let (file, line) = place.rsplit_once(':')?;
+            line.parse().ok().filter(|_| largest.rsplit_once(':').is_some_and(|(of, _)| of == file))
+        };
+        let large = self.places.iter().filter(|(_, bytes)| bytes.unsigned_abs() * MANY >= all);
+        let lines: Vec<u32> = large.filter_map(|(place, _)| line(place)).collect();
+        match (lines.iter().min(), lines.iter().max(), largest.rsplit_once(':')) {
+            (Some(first), Some(last), Some((file, _))) if first < last => {
+                format!("{file}:{first}..{last}").into()
+            }
+            _ => largest.into(),
+        }
     }
 
     /// The absolute amount of bytes, by which holders are sorted. A difference may have negative sums.

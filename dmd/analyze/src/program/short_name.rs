@@ -237,6 +237,13 @@ impl NameReader<'_> {
             all.pop();
         }
         all.dedup_by(|a, b| a == b && a.starts_with('{'));
+        // The parts of an async function are the function's.
+        let last = all.len().saturating_sub(1);
+        let mut at = 0;
+        all.retain(|part| {
+            at += 1;
+            !(part.starts_with("{async_fn") && (2..=last).contains(&at))
+        });
         // A closure, or another part in braces, is not a name by itself.
         let named = |part: &String| !part.starts_with('{');
         let mut left = parts;

@@ -51,7 +51,8 @@ pub struct SummaryTable {
 pub struct SummaryRow {
     /// The function, type or crate.
     pub name: String,
-    /// The source line of a function. Empty if the line is unknown, or if the row is not a function.
+    /// The source line of a function that allocates most, or the range of lines that allocate much. Empty if the line is
+    /// unknown, or if the row is not a function.
     pub place: String,
     /// The sums of the row's blocks.
     pub sums: BlockSums,
@@ -114,7 +115,7 @@ fn table(by: HolderKey, root: &HolderNode, options: &ProgramOptions) -> SummaryT
     let names = names(&holders, for_names(by, room), room, options);
     let row = |((_, node), name): (&(&BlockHolder, &HolderNode), String)| SummaryRow {
         name,
-        place: node.place().to_owned(),
+        place: node.place().into_owned(),
         sums: node.sums,
     };
     let rows = shown.iter().zip(names).map(row).collect();

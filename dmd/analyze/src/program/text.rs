@@ -2,6 +2,7 @@
 
 use core::fmt::{self, Display};
 
+use super::alike::merged;
 use super::line::{bold, bytes};
 use super::stack_text::StackText;
 use super::{HeapSummary, ProgramOptions};
@@ -75,12 +76,15 @@ impl ProgramText<'_> {
         let share =
             if usable == heap { String::new() } else { format!(", {} of the heap", percent(usable, heap)) };
         writeln!(f, "\n{}", bold(&format!("{title}: {sums}{share}"), self.options))?;
+        let records = merged(self.analysis, &section.records, self.options);
         let mut so_far = 0;
-        for (index, record) in section.records.iter().take(self.records).enumerate() {
+        for (index, record) in records.iter().take(self.records).enumerate() {
             so_far += record.sums.usable();
             self.record(f, record, index + 1, so_far, usable, stacks)?;
         }
-        let rest = section.kept.saturating_sub(section.records.len().min(self.records));
+        // A limit of the analysis may leave out records.
+        let all = section.kept.saturating_sub(section.records.len()) + records.len();
+        let rest = all.saturating_sub(records.len().min(self.records));
         if rest > 0 {
             let bytes = format!("{mark}{}", bytes(usable - so_far));
             writeln!(f, "\n{} more stacks with {bytes}; --limit shows more.", number(rest as i128))?;
@@ -103,7 +107,8 @@ impl ProgramText<'_> {
         let share = percent(usable, whole);
         let so_far = percent(so_far, whole);
         let num = blocks(record.sums.num);
-        let sizes = sizes(record);
+        let before = format!("{index}. {mark}{}  {share} ({so_far} so far)  in {mark}{num}", bytes(usable));
+        let sizes = sizes(record, self.options.width.saturating_sub(before.chars().count()));
         writeln!(f, "\n{index}. {amount}  {share} ({so_far} so far)  in {mark}{num}{sizes}")?;
         stacks.type_of(f, record.alloc)?;
         stacks.stack(f, record.alloc)?;
@@ -133,8 +138,8 @@ impl ProgramText<'_> {
     }
 }
 
-/// The sizes of a record's blocks, such as `: 8.00 MiB x 5, 2.00 MiB`.
-fn sizes(record: &StackRecord) -> String {
+/// The sizes of a record's blocks, such as `: 8.00 MiB x 5, 2.00 MiB`, as many as there is room for.
+fn sizes(record: &StackRecord, room: usize) -> String {
     if record.estimated || record.sizes.is_empty() || record.sums.num == 1 {
         return String::new();
     }
@@ -142,9 +147,14 @@ fn sizes(record: &StackRecord) -> String {
         1 => bytes(*size),
         _ => format!("{} x {}", bytes(*size), number(*count)),
     };
-    let mut all: Vec<String> = record.sizes.iter().take(SIZES).map(one).collect();
-    if record.sizes.len() > SIZES {
-        all.push("…".to_owned());
+    let mut text = String::new();
+    for (at, size) in record.sizes.iter().enumerate() {
+        let next = format!("{}{}", if at == 0 { ": " } else { ", " }, one(size));
+        let rest = if at + 1 < record.sizes.len() { ", …" } else { "" };
+        if at == SIZES || (at > 0 && text.chars().count() + next.len() + rest.chars().count() > room) {
+            return text + ", …";
+        }
+        text.push_str(&next);
     }
-    format!(": {}", all.join(", "))
+    text
 }

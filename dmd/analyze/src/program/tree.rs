@@ -98,7 +98,7 @@ impl HolderTree {
         let room = self.width.saturating_sub(before);
         let holders: Vec<&BlockHolder> = shown.iter().map(|(holder, _)| *holder).collect();
         let names = names(&holders, for_names(*key, room), room, options);
-        let places: Vec<String> = shown.iter().map(|(_, child)| child.place().to_owned()).collect();
+        let places: Vec<String> = shown.iter().map(|(_, child)| child.place().into_owned()).collect();
         let tails = tails(&names, &places, room, before + 4, options);
         for (((_, child), name), tail) in shown.iter().zip(&names).zip(&tails) {
             writeln!(f, "{}{name}{tail}", amounts(child.sums.usable()))?;

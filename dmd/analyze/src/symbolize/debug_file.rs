@@ -14,10 +14,11 @@ use super::bounds::{BoundedSlice, ReadingBounds, ReadingStack};
 use super::map::MappedFile;
 use super::name::{LONGEST_NAME, cut, demangle, is_cut};
 use super::scopes::ScopeNames;
+use super::source_names::SourceNames;
 use super::split::{SplitPlaces, SplitStorage, SplitUnits};
 use super::{SymbolBound, allocator_calls, unit_crates};
 use crate::dump::CallFrame;
-use crate::names::{CrateFolders, segments};
+use crate::names::{CrateFolders, is_own, segments};
 
 /// The files of a [`BinaryFiles`], mapped into memory.
 pub(super) struct MappedFiles {
@@ -105,6 +106,7 @@ pub(super) struct DebugFile<'s> {
     /// The names of functions: of the program's own units (`None`), and of each split unit.
     known: HashMap<Option<u64>, FileScopes<'s>>,
     system_names: bool,
+    sources: SourceNames,
 }
 
 #[derive(Default)]
@@ -179,12 +181,20 @@ impl<'s> DebugFile<'s> {
             }
         };
         let split = SplitUnits::new(storage, places, bounds, unpacking);
-        Ok(Self { sections, context, split, bounds, known: HashMap::new(), system_names: false })
+        Ok(Self {
+            sections,
+            context,
+            split,
+            bounds,
+            known: HashMap::new(),
+            system_names: false,
+            sources: SourceNames::default(),
+        })
     }
 
-    /// Sets whether calls also keep the mangled names of functions.
-    pub(super) fn with_system_names(mut self, keep: bool) -> Self {
-        self.system_names = keep;
+    /// Sets whether calls also keep the mangled names of functions, and the sources that complete names.
+    pub(super) fn with_names(mut self, system_names: bool, sources: SourceNames) -> Self {
+        (self.system_names, self.sources) = (system_names, sources);
         self
     }
 
@@ -192,7 +202,7 @@ impl<'s> DebugFile<'s> {
     /// information counts as missing.
     pub(super) fn calls(&mut self, address: u64) -> CallsAt {
         let mut calls = Vec::new();
-        let Self { sections, context, split, bounds, known, system_names } = self;
+        let Self { sections, context, split, bounds, known, system_names, sources } = self;
         let system_name = |raw: &str, readable: &str| {
             (*system_names && raw != readable && raw.len() <= LONGEST_NAME).then(|| raw.to_owned())
         };
@@ -238,7 +248,7 @@ impl<'s> DebugFile<'s> {
                     let name = full_name(&raw, readable, entry);
                     let rust = function.language == Some(gimli::DW_LANG_Rust);
                     if !rust || segments(&name).len() > 1 {
-                        return Some(name);
+                        return Some(async_function(name));
                     }
                     let crates = crates.get_or_insert_with(|| {
                         let Some(unit) = unit else { return CrateFolders::default() };
@@ -250,7 +260,21 @@ impl<'s> DebugFile<'s> {
                         unit_crates::crates(unit.dwarf, file, symbol)
                     });
                     let module = file.as_ref().and_then(|file| crates.module(file));
-                    let path = module.map_or(name.clone(), |module| format!("{module}::{name}"));
+                    let around = match (&file, line) {
+                        // Rules about types know the functions of libraries without their owners.
+                        (Some(file), Some(line)) if name.starts_with('{') || is_own(file) => {
+                            sources.path(file, line, &name)
+                        }
+                        _ => None,
+                    };
+                    let path = |below: &str| match &module {
+                        Some(module) => format!("{module}::{below}"),
+                        None => below.to_owned(),
+                    };
+                    let path = match around {
+                        Some(around) => async_function(path(&around)),
+                        None => path(&name),
+                    };
                     own = Some(name);
                     Some(path)
                 });
@@ -278,7 +302,7 @@ impl<'s> DebugFile<'s> {
                 && let Some((raw, mangled)) = sections.symbol(address)
                 && let Some(name) = by_symbol(raw, &mangled, &own)
             {
-                call.function = Some(name);
+                call.function = Some(async_function(name));
                 call.system_name = call.system_name.take().or_else(|| system_name(raw, &mangled));
             }
         }
@@ -302,6 +326,19 @@ impl<'s> DebugFile<'s> {
     }
 }
 
+/// The name of an async function for its code: `app::load<u8>` for `app::load::{async_fn#0}<u8>`. Without a function
+/// behind the crate, the name stays as it is.
+fn async_function(mut name: String) -> String {
+    let code = match *segments(&name) {
+        [_, _, .., last] if last.starts_with("{async_fn#") => last.len(),
+        _ => return name,
+    };
+    let start = name.len() - code;
+    let end = name[start..].find('}').map_or(name.len(), |end| start + end + 1);
+    name.replace_range(start - "::".len()..end, "");
+    name
+}
+
 /// Whether a mangled name is Rust's: older names of Rust end in a hash, and names of C++ have the same start.
 fn is_rust(raw: &str) -> bool {
     let hash =
@@ -314,6 +351,10 @@ fn full_name(raw: &str, readable: Option<String>, entry: Option<(String, String)
     let Some((path, own)) = entry else { return readable.unwrap_or_else(|| raw.to_owned()) };
     let plain = own.split('<').next().unwrap_or(&own);
     if let Some(mangled) = readable {
+        if let Some(before) = mangled.strip_suffix("{{closure}}").filter(|_| plain.starts_with("{async_fn#"))
+        {
+            return format!("{before}{own}");
+        }
         // Only the mangled name contains the types of a trait implementation. `path` contains a number instead.
         let before = mangled.strip_suffix(plain).filter(|before| before.ends_with("::"));
         return match before {
@@ -330,12 +371,16 @@ fn full_name(raw: &str, readable: Option<String>, entry: Option<(String, String)
 fn by_symbol(raw: &str, mangled: &str, own: &str) -> Option<String> {
     let plain = own.split('<').next().unwrap_or(own);
     if !raw.starts_with("_ZN") {
-        // Newer mangled names are complete. Their types are separate parts.
+        // Newer mangled names are complete. Their types are separate parts. The code of an async function is a closure in
+        // them.
         let last = segments(mangled).into_iter().rfind(|part| !part.starts_with('<'))?;
-        return (last == plain && raw.starts_with("_R")).then(|| mangled.to_owned());
+        let number = plain.split_once('#').filter(|_| plain.starts_with('{'));
+        let is_coded = number.is_some_and(|(_, number)| last.strip_prefix("{closure#") == Some(number));
+        let at = mangled.rfind(last).filter(|_| raw.starts_with("_R") && (last == plain || is_coded))?;
+        return Some(format!("{}{plain}{}", &mangled[..at], &mangled[at + last.len()..]));
     }
-    // Older mangled names do not number closures.
-    let last = if plain.starts_with("{closure") { "{{closure}}" } else { plain };
+    // Older mangled names do not number closures. The code of an async function is a closure in them.
+    let last = if plain.starts_with('{') { "{{closure}}" } else { plain };
     let before = mangled.strip_suffix(last).filter(|before| before.ends_with("::"))?;
     Some(format!("{before}{own}"))
 }

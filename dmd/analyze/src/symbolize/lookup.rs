@@ -9,6 +9,7 @@ use super::allowance::ByteAllowance;
 use super::binary::BinaryFiles;
 use super::bounds::ReadingStack;
 use super::debug_file::{CallsAt, DebugFile, InlineCall, MappedFiles, SymbolSections};
+use super::source_names::SourceNames;
 use super::split::SplitStorage;
 use super::{SymbolBound, SymbolOptions};
 
@@ -119,7 +120,11 @@ pub(super) fn all(lookups: &[FileLookup], options: &SymbolOptions) -> Vec<Lookup
                     let places = &lookups[*index].binary.split;
                     let file = open(*index)
                         .and_then(|open| DebugFile::new(open, places, &storage, &unpacking, stack))
-                        .map(|file| file.with_system_names(options.system_names));
+                        .map(|file| {
+                            let program = &*lookups[*index].binary.debug;
+                            let sources = SourceNames::new(Some(program).filter(|_| options.sources));
+                            file.with_names(options.system_names, sources)
+                        });
                     last.insert((*index, file))
                 }
             };

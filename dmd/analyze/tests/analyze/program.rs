@@ -9,7 +9,7 @@ const REGISTRY: &str = "/home/me/.cargo/registry/src/index.example-0123/";
 const STD: &str = "/rustc/0123/library/";
 
 /// A dump of the crate `dmd` with blocks of given bytes and stacks; frames innermost first.
-fn dump(mode: &str, blocks: &[(u64, u64, &[&str])]) -> Dump {
+pub(super) fn dump(mode: &str, blocks: &[(u64, u64, &[&str])]) -> Dump {
     let mut list = Vec::new();
     let mut traces = Vec::new();
     let mut frames = Vec::new();
@@ -30,7 +30,7 @@ fn dump(mode: &str, blocks: &[(u64, u64, &[&str])]) -> Dump {
     read(document(mode, &list.join(","), &tables)).unwrap()
 }
 
-fn analysis(dump: Dump) -> Analysis {
+pub(super) fn analysis(dump: Dump) -> Analysis {
     Analysis::new(dump, &AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX).types(true))
 }
 

@@ -15,9 +15,11 @@ pub(crate) struct FoldedStack {
 }
 
 impl FoldedStack {
-    /// Folds a stack. The site is the innermost frame that `folds` does not fold. If it folds all frames, the site is
-    /// the innermost frame that is neither an allocator's nor a collection's. Without such a frame, it is the innermost
-    /// frame that is not an allocator's, or else the innermost frame.
+    /// Folds a stack. The site is the innermost frame that `folds` does not fold. If an executor is inside of that frame,
+    /// the site is the innermost frame of a runtime or an arena: the outer functions wait for the executor, and did not
+    /// ask for the block. If `folds` folds all frames, the site is the innermost frame that is neither an allocator's
+    /// nor a collection's. Without such a frame, it is the innermost frame that is not an allocator's, or else the
+    /// innermost frame.
     pub(crate) fn fold(frames: &[CallFrame<'_>], folds: &FoldRules) -> Self {
         Self::with_reasons(frames.len(), |at| folds.reason(&frames[at]))
     }
@@ -26,13 +28,21 @@ impl FoldedStack {
     pub(crate) fn with_reasons(frames: usize, fold: impl Fn(usize) -> Option<FoldReason>) -> Self {
         let folded: Vec<Option<FoldReason>> = (0..frames).map(fold).collect();
         let mut shown: Vec<usize> = (0..frames).filter(|at| folded[*at].is_none()).collect();
-        if shown.is_empty() && frames > 0 {
+        let executor = folded.iter().position(|fold| *fold == Some(FoldReason::Executor));
+        let is_called = |site: &usize| executor.is_none_or(|executor| *site < executor);
+        if frames > 0 && !shown.first().is_some_and(is_called) {
+            let of_runtime = |fold: &Option<FoldReason>| {
+                matches!(fold, Some(FoldReason::Arena | FoldReason::Runtime | FoldReason::Executor))
+            };
             let outside = |inner: &[FoldReason]| {
                 folded.iter().position(|fold| fold.is_some_and(|fold| !inner.contains(&fold)))
             };
-            let site = outside(&[FoldReason::Allocator, FoldReason::Collection])
+            let site = folded
+                .iter()
+                .position(of_runtime)
+                .or_else(|| outside(&[FoldReason::Allocator, FoldReason::Collection]))
                 .or_else(|| outside(&[FoldReason::Allocator]));
-            shown.push(site.unwrap_or(0));
+            shown.insert(0, site.unwrap_or(0));
         }
         let inner = shown.first().copied().unwrap_or(0);
         let outer = shown.last().map_or(0, |last| frames - 1 - last);

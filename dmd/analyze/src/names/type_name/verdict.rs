@@ -7,6 +7,7 @@ use super::generics::FunctionName;
 use super::role::{FrameFacts, FrameRole, FrameType};
 use super::spelling::shorten;
 use crate::dump::CallFrame;
+use crate::names::arena_of;
 
 /// The type of a block, if its allocation stack contains the type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -20,6 +21,11 @@ pub enum TypeVerdict {
         name: String,
         /// Whether the block may have another type of the same layout.
         certainty: TypeCertainty,
+    },
+    /// The block is a chunk, of which an arena hands out parts.
+    Chunk {
+        /// The crate of the arena.
+        arena: String,
     },
     /// The type is unknown.
     In {
@@ -40,7 +46,7 @@ pub enum TypeCertainty {
     SameLayout,
 }
 
-/// Writes `[syn::Stmt]`, `table (u32, app::Job)`, `[u8] boxed slice`, or `in app::load`.
+/// Writes `[syn::Stmt]`, `table (u32, app::Job)`, `[u8] boxed slice`, `chunk of bumpalo`, or `in app::load`.
 impl fmt::Display for TypeVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -55,6 +61,7 @@ impl fmt::Display for TypeVerdict {
                     TypeCertainty::SameLayout => f.write_str(", or a type of the same layout"),
                 }
             }
+            Self::Chunk { arena } => write!(f, "chunk of {arena}"),
             Self::In { function: Some(function) } => write!(f, "in {function}"),
             Self::In { function: None } => f.write_str("in an unknown function"),
         }
@@ -83,7 +90,10 @@ impl TypeVerdict {
     }
 
     pub(super) fn within(frame: Option<&CallFrame<'_>>) -> Self {
-        Self::In { function: frame.map(|frame| path(frame.name())) }
+        match frame.and_then(arena_of) {
+            Some(arena) => Self::Chunk { arena: arena.into_owned() },
+            None => Self::In { function: frame.map(|frame| path(frame.name())) },
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 use core::fmt;
 
 use crate::dump::CallFrame;
-use crate::names::{FoldRules, FoldedStack};
+use crate::names::{FoldReason, FoldRules, FoldedStack};
 
 /// A kind of blocks that a library or the loader allocates once and keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -191,8 +191,11 @@ impl OneTime {
         let folds = FoldRules::new();
         let sited = FoldedStack::fold(frames, &folds);
         let site = sited.site()?;
-        // If no frame belongs to the program, the site itself belongs to a library.
-        let has_program = folds.reason(&frames[site]).is_none();
+        // If no frame belongs to the program, the site itself belongs to a library. A runtime allocates for tasks.
+        let has_program = matches!(
+            folds.reason(&frames[site]),
+            None | Some(FoldReason::Arena | FoldReason::Runtime | FoldReason::Executor)
+        );
         let inner = if has_program { &frames[..site] } else { frames };
         let rule = RULES.iter().find(|(_, by)| inner.iter().any(|frame| fits(frame, by)));
         // A frame without a name may belong to the program.
