@@ -6,6 +6,7 @@ mod libraries;
 mod source;
 mod tables;
 mod tasks;
+mod type_spelling;
 mod types;
 mod waste;
 mod why;

@@ -256,11 +256,17 @@ fn a_stopped_process_is_read_without_a_copy() {
 fn what_has_no_types_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let scan = dump(folder.path(), "scan");
-    let message = fails(&["why", &scan, "Copies"], 1);
+    let message = fails(&["why", &scan, "Copie"], 1);
     assert!(
-        message.contains("no block has the type Copies; similar ones: typed_heap_victim::Copies"),
+        message.contains("no block has the type Copie; similar ones: typed_heap_victim::Copies"),
         "{message}"
     );
+    let message = fails(&["why", &scan, "[…]"], 1);
+    assert!(message.contains("[…] is short for ") && message.contains("; write one of them: ["), "{message}");
+    // Screens shorten names.
+    let whole = stdout(&["why", &scan, "typed_heap_victim::Copies"]);
+    let short = stdout(&["why", &scan, "Copies"]);
+    assert_eq!(short.lines().skip(1).collect::<Vec<_>>(), whole.lines().skip(1).collect::<Vec<_>>());
     let message = fails(&["why", &scan, "0x10"], 1);
     assert!(message.contains("no block has the address 0x10"), "{message}");
     fails(&["why", &scan, "0xuser"], 2);

@@ -1,26 +1,29 @@
 //! `about-memory heap why`.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use clap::Args;
 use serde_json::json;
 use typed_heap::{ChainLink, HolderRow, TypedHeap};
 
 use super::super::Failure;
+use super::type_spelling::TypeSpelling;
 use super::{AmountTable, HeapInput, about, counted, left_out, print, size};
 
 pub(crate) const EXAMPLES: &str = about!(
     "\
 Examples:
   about-memory heap why 1234 '[my_crate::Session]'
+  about-memory heap why 1234 '[Session]'
   about-memory heap why scan.json.gz 'table (u32, String)'
   about-memory heap why scan.json.gz 0x7f0000001000
   about-memory heap why scan.json.gz str --json
 
-Types are spelled as `about-memory heap types` shows them."
+Types are spelled as `about-memory heap types` shows them, or shorter: `[Session]` for `[my_crate::Session]`."
 );
 
-/// An error names at most this many similar types.
+/// An error names at most this many types.
 const SIMILAR: usize = 5;
 
 #[derive(Args)]
@@ -62,16 +65,29 @@ impl WhyCommand {
                 false => Ok(found),
             };
         }
-        let found: Vec<usize> = all.clone().filter(|block| heap.type_name(*block) == self.what).collect();
-        if !found.is_empty() {
+        let mut by_name: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        all.for_each(|block| by_name.entry(heap.type_name(block)).or_default().push(block));
+        if let Some(found) = by_name.remove(&self.what) {
             return Ok(found);
         }
-        let similar: BTreeSet<String> =
-            all.map(|block| heap.type_name(block)).filter(|name| name.contains(&self.what)).collect();
-        let names: Vec<_> = similar.iter().take(SIMILAR).map(String::as_str).collect();
-        let hint = match names.is_empty() {
-            true => "list all with: about-memory heap types".to_owned(),
-            false => format!("similar ones: {}", names.join(", ")),
+        let spelling = TypeSpelling::new(&self.what);
+        let mut fitting: Vec<&String> = by_name.keys().filter(|name| spelling.fits(name)).collect();
+        match fitting[..] {
+            [name] => return Ok(by_name.remove(&name.clone()).unwrap_or_default()),
+            [] => {}
+            _ => {
+                fitting.sort_by_key(|name| Reverse(by_name[*name].len()));
+                return Err(self.heap.failure(anyhow::anyhow!(
+                    "{} is short for {} types; write one of them: {}",
+                    self.what,
+                    fitting.len(),
+                    named(fitting.iter().copied())
+                )));
+            }
+        }
+        let hint = match named(by_name.keys().filter(|name| name.contains(&self.what))) {
+            names if names.is_empty() => "list all with: about-memory heap types".to_owned(),
+            names => format!("similar ones: {names}"),
         };
         Err(self.heap.failure(anyhow::anyhow!("no block has the type {}; {hint}", self.what)))
     }
@@ -110,6 +126,11 @@ impl WhyCommand {
         });
         format!("{all:#}\n")
     }
+}
+
+/// The first names of some types.
+fn named<'n>(names: impl Iterator<Item = &'n String>) -> String {
+    names.take(SIMILAR).map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
 struct WhyAnswer<'h, 'i> {
