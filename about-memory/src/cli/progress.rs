@@ -1,6 +1,8 @@
-//! A progress bar for long reads, on stderr if it is a terminal.
+//! A progress bar for long reads, on stderr if it is a terminal, and a line for other long work.
 
-use std::io::{self, Read};
+use std::io::{self, IsTerminal as _, Read};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -8,7 +10,49 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Shorter reads show no bar.
 const LONG: Duration = Duration::from_secs(1);
 
-/// Shows a bar if a read takes long and stderr is a terminal.
+/// Shorter work prints no line.
+const LONG_WORK: Duration = Duration::from_secs(2);
+
+/// Prints a line on stderr if it lives long: on a terminal with the time so far, and elsewhere once.
+pub(crate) struct WorkNotice(Option<(Sender<()>, JoinHandle<()>)>);
+
+impl WorkNotice {
+    pub(crate) fn start(message: String) -> Self {
+        let (end, ended) = mpsc::channel();
+        let work = move || {
+            if ended.recv_timeout(LONG_WORK) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+            if !io::stderr().is_terminal() {
+                return super::say(&message);
+            }
+            let message = about_memory::escape(&message);
+            let bar = ProgressBar::new_spinner().with_message(message).with_elapsed(LONG_WORK);
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(Duration::from_millis(200));
+            // The sender is dropped when the work ends.
+            let _ = ended.recv();
+            bar.finish_and_clear();
+        };
+        // Without a thread there is no line.
+        let thread = thread::Builder::new().name("notice".to_owned()).spawn(work);
+        Self(thread.ok().map(|thread| (end, thread)))
+    }
+}
+
+impl Drop for WorkNotice {
+    fn drop(&mut self) {
+        if let Some((end, thread)) = self.0.take() {
+            drop(end);
+            // The thread does not panic.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Shows a bar when a read takes long; shows nothing if stderr is not a terminal.
 pub(crate) struct ReadProgress<R> {
     reader: R,
     name: String,

@@ -1,7 +1,7 @@
 //! `about-memory serve`: a live page in the browser.
 
 use std::ffi::OsString;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,7 @@ use super::export::profile::StackConversion;
 use super::file_kind::FileKind;
 use super::html::{is_version_of_dumps, timeline};
 use super::input::{InputArgument, ReadLimits};
+use super::progress::WorkNotice;
 use super::recorded::BlockTime;
 use super::symbols::SymbolSearch;
 use super::{Failure, heap, live_input, say};
@@ -123,7 +124,12 @@ impl ServeCommand {
             server.offer(displays?);
         }
         for input in &self.inputs {
+            // A recording has a bar of its own on a terminal.
+            let has_bar = io::stderr().is_terminal() && Recording::is_at(input.path());
+            let reading = format!("reading {}; the page opens afterwards", input.name());
+            let notice = (!has_bar).then(|| WorkNotice::start(reading));
             self.add(input, &session, &server)?;
+            drop(notice);
         }
         // A socket needs no file with the address: the browser is on another machine.
         let folder = TemporaryFolder::new().map_err(cannot)?;

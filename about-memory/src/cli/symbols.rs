@@ -45,7 +45,8 @@ impl SymbolSearch {
         if self.no_fix_stacks {
             return;
         }
-        let notes = dump.symbolize(options);
+        let mut notes = dump.symbolize(options);
+        notes.retain(|note| !note.is_of_engine());
         for note in notes.iter().take(MAX_NOTES) {
             say(&note.to_string());
         }

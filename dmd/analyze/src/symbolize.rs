@@ -117,6 +117,13 @@ pub struct SymbolNote {
     pub problem: SymbolProblem,
 }
 
+impl SymbolNote {
+    /// Whether the file is the engine's library. Views fold its frames, so missing symbols change no view.
+    pub fn is_of_engine(&self) -> bool {
+        self.module.rsplit('/').next() == Some("libdmd.so")
+    }
+}
+
 /// A problem with a file's symbols.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -435,7 +435,9 @@ impl<'a> CollectionDriver<'a> {
             self.warn(WarningKind::Nested, name, "called collect_reports; nothing was collected there");
         }
         if outcome.time > self.options.slow {
-            self.warn(WarningKind::Slow, name, &format!("took {} s", times::tenths(outcome.time)));
+            let took = times::tenths(outcome.time);
+            let advice = "report a counter or a part of the values, or raise CollectOptions::slow";
+            self.warn(WarningKind::Slow, name, &format!("took {took} s: {advice}"));
         }
         if let Some(message) = outcome.panic {
             let mut message = format!("panicked, its reports are left out: {}", message.escape_debug());
