@@ -349,6 +349,7 @@ impl<W: Write> DumpWriter<W> {
         let Some(peak) = &self.at_peak else { return Ok(()) };
         let json = &mut self.json;
         json.open("peak", '{')?;
+        json.text("measure", b"usable")?;
         json.number("bytes", peak.sum.bytes as u64)?;
         json.number("blocks", peak.sum.blocks as u64)?;
         json.float("seconds", in_milliseconds(peak.seconds))?;

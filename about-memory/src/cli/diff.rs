@@ -40,7 +40,8 @@ Of two pprof profiles it shows the stacks that grew or shrank the most, the larg
 and file, without lines.
 
 Two DMD dumps or recordings are compared by stacks: by functions and files, not by lines, so that two builds of a
-program can be compared. The blocks are those at the end, or at the time of --at or --between.
+program can be compared. The blocks are those at both peaks, if both programs have ended and a heap has shrunk since its
+peak, else those at both ends; or those at the time of --at or --between.
   about-memory diff before.dmdrec after.dmdrec --at peak
   about-memory diff dmd-1.json.gz dmd-2.json.gz --filter my_crate::
 

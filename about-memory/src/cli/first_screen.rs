@@ -2,9 +2,11 @@
 
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::time::Duration;
 
-use dmd_analyze::program::{HeapOverview, HeapSummary, ProgramOptions, UsageHistory};
-use dmd_analyze::{Analysis, AnalyzeOptions, Dump, Mode};
+use dmd_analyze::program::{HeapGrowth, HeapOverview, HeapSummary, ProgramOptions, UsageHistory, bytes};
+use dmd_analyze::recording::Moment;
+use dmd_analyze::{Analysis, AnalyzeOptions, Dump, DumpReadOptions, Mode};
 
 use super::diff::profiles;
 use super::dump_limits::DumpLimits;
@@ -39,9 +41,7 @@ pub(super) fn show(kind: FileKind, input: &InputArgument, limits: &ReadLimits) -
             String::new()
         }
     };
-    let next = next_commands(&input.name(), &commands);
-    let mut out = io::stdout().lock();
-    write!(out, "{text}\n{next}").and_then(|()| out.flush()).map_err(Failure::Output)
+    print(&format!("{text}\n{}", next_commands(&input.name(), &commands)))
 }
 
 /// A command to type next: its words before the file's name, its words after the name, and what the command shows.
@@ -119,9 +119,45 @@ fn dump(path: &Path, limits: &ReadLimits, commands: &mut Vec<NextCommand>) -> Re
 
 /// Returns the code and the types that hold the most memory. `None` if the dump has no block.
 pub(super) fn heap_summary(dump: Dump, overview: &HeapOverview, view: &ProgramOptions) -> Option<String> {
-    let options = AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX).estimate(true).types(true);
-    let summary = HeapSummary::new(&Analysis::new(dump, &options), view);
+    let summary = summary(dump, view);
     (summary.total.num != 0).then(|| format!("{overview}{summary}"))
+}
+
+/// Prints the growth of a process that was tracked: the blocks of its dump.
+pub(super) fn growth_of_dump(path: &Path) -> Result<(), Failure> {
+    let options = DumpReadOptions::new();
+    let fix = |dump: &mut Dump| SymbolSearch::default().fix_quietly(dump, &options);
+    let (dump, _) = BlockTime::default().read(path, &options, Some(Moment::End), fix)?;
+    let summary = summary(dump, &program_view::options(on_terminal()));
+    let growth = bytes(summary.total.usable());
+    let mark = if summary.is_estimated() { "~" } else { "" };
+    let text = match summary.total.num {
+        0 => "Growth: no block that was allocated meanwhile is alive.\n".to_owned(),
+        _ => format!("Growth: {mark}{growth}, allocated meanwhile and still alive.\n\n{summary}"),
+    };
+    print(&text)
+}
+
+/// Prints the growth of a process that was recorded for a while.
+pub(super) fn growth_of_recording(path: &Path) -> Result<(), Failure> {
+    let options = DumpReadOptions::new();
+    let fix = |dump: &mut Dump| SymbolSearch::default().fix_quietly(dump, &options);
+    let view = program_view::options(on_terminal());
+    let mut recording = recorded::read(path, &options)?;
+    let times = [Moment::After(Duration::ZERO), Moment::End];
+    let growth = HeapGrowth::new(&mut recording, times, &view, fix)
+        .map_err(|error| Failure::File(path.display().to_string(), error.into()))?;
+    print(&growth.text(ROWS, &view).to_string())
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    write!(out, "{text}").and_then(|()| out.flush()).map_err(Failure::Output)
+}
+
+fn summary(dump: Dump, view: &ProgramOptions) -> HeapSummary {
+    let options = AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX).estimate(true).types(true);
+    HeapSummary::new(&Analysis::new(dump, &options), view)
 }
 
 fn recording(path: &Path, limits: &ReadLimits) -> Result<String, Failure> {

@@ -4,11 +4,11 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use clap::Args;
-use dmd_analyze::program::ProgramOptions;
+use dmd_analyze::program::{ProgramOptions, bytes};
 use dmd_analyze::recording::Moment;
-use dmd_analyze::{Analysis, AnalyzeOptions, DumpReadOptions, StackFilter};
+use dmd_analyze::{Analysis, AnalyzeOptions, DumpPeak, DumpReadOptions, StackFilter};
 
-use super::recorded::BlockTime;
+use super::recorded::{BlockTime, DumpOrRecording};
 use super::symbols::SymbolSearch;
 use super::{Failure, say};
 
@@ -37,11 +37,21 @@ impl HeapDiff {
         view: &ProgramOptions,
         json: bool,
     ) -> Result<(), Failure> {
-        let read = |path: &Path| {
-            let read = self.when.read(path, limits, Some(Moment::End), |dump| self.symbols.fix(dump, limits));
-            read.map(|(dump, _)| dump.without_reports())
+        let paths = [first, second];
+        let read = |path: &Path| DumpOrRecording::read(path, limits);
+        let mut sources = [read(first)?, read(second)?];
+        let default = if self.when.is_chosen() { Moment::End } else { usual(&mut sources, paths)? };
+        let [of_first, of_second] = sources;
+        let select = |source, path: &Path| {
+            let selected =
+                self.when.select(source, path, Some(default), |dump| self.symbols.fix(dump, limits));
+            selected.map(|(dump, _)| dump.without_reports())
         };
-        let (before, after) = (read(first)?, read(second)?);
+        let (before, after) = (select(of_first, first)?, select(of_second, second)?);
+        let heading = match (default, before.peak(), after.peak()) {
+            (Moment::Peak, Some(before), Some(after)) => at_peaks(before, after),
+            _ => String::new(),
+        };
         let shown = self.limit.unwrap_or(if json { usize::MAX } else { STACKS });
         let mut options = AnalyzeOptions::new()
             .max_frames(usize::MAX)
@@ -61,8 +71,36 @@ impl HeapDiff {
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
         let written = match json {
             true => write!(out, "{}", analysis.json()),
-            false => write!(out, "{}", analysis.program_text(shown, view)),
+            false => write!(out, "{heading}{}", analysis.program_text(shown, view)),
         };
         written.and_then(|()| out.flush()).map_err(Failure::Output)
     }
+}
+
+/// The time at which two heaps are compared by default: the peak, if both have one and a view of one of them shows it.
+/// Two dumps of one process are of two times, and share the peak: then the end.
+fn usual(sources: &mut [DumpOrRecording; 2], paths: [&Path; 2]) -> Result<Moment, Failure> {
+    if let [DumpOrRecording::Dump(first), DumpOrRecording::Dump(second)] = sources {
+        let has_no_peak = first.peak().is_none() || second.peak().is_none();
+        if has_no_peak || first.process() == second.process() {
+            return Ok(Moment::End);
+        }
+    }
+    let [first, second] = sources;
+    let shown = [first.usual_time(paths[0])?, second.usual_time(paths[1])?];
+    let has_peak = |source: &DumpOrRecording| match source {
+        DumpOrRecording::Dump(dump) => dump.peak().is_some(),
+        DumpOrRecording::Recording(_) => true,
+    };
+    let is_of_peak = shown.contains(&Moment::Peak) && has_peak(first) && has_peak(second);
+    Ok(if is_of_peak { Moment::Peak } else { Moment::End })
+}
+
+/// The line that says which times are compared.
+fn at_peaks(before: &DumpPeak, after: &DumpPeak) -> String {
+    let peak = |peak: &DumpPeak| {
+        let measure = if peak.is_usable() { "" } else { " requested" };
+        format!("{}{measure} after {:.2} s", bytes(peak.bytes().into()), peak.seconds())
+    };
+    format!("Both at their peaks: {}, and {} (--at end compares the ends).\n\n", peak(before), peak(after))
 }

@@ -4,7 +4,9 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::Args;
-use dmd_analyze::program::UsageHistory;
+use dmd_analyze::program::{HeapGrowth, ProgramOptions, UsageHistory};
+use dmd_analyze::recording::{Moment, Recording};
+use dmd_analyze::{AnalyzeError, Dump};
 
 use super::dump_limits::DumpLimits;
 use super::program_view::{StackView, on_terminal};
@@ -16,6 +18,7 @@ Examples:
   about-memory history my-program.dmdrec
   about-memory history my-program.dmdrec --limit 20
   about-memory history my-program.dmdrec --json > history.json
+  about-memory history my-server.dmdrec --growth 10s 34s
 
 A recording comes from: about-memory run --record FILE -- PROGRAM. The blocks of any time are shown by
 `about-memory dmd FILE --at 12.5s` and `about-memory dmd FILE --between 10s 12.5s`, and what is never freed by
@@ -24,11 +27,18 @@ A recording comes from: about-memory run --record FILE -- PROGRAM. The blocks of
 /// Default number of rows of each table.
 const ROWS: usize = 5;
 
+/// Default number of rows of each table of growth.
+const GROWTH_ROWS: usize = 10;
+
 #[derive(Args)]
 pub(crate) struct HistoryCommand {
     /// The recording; `-` for standard input.
     file: PathBuf,
-    /// Show at most this many rows of each table. [default: 5; all with --json]
+    /// Show which sites and types grew between two times: `peak`, `end`, or times after the start such as `12.5s` or `1m30s`.
+    /// Growth is net: what is alive at the second time minus what is alive at the first.
+    #[arg(long, num_args = 2, value_names = ["TIME", "TIME"])]
+    growth: Option<Vec<Moment>>,
+    /// Show at most this many rows of each table. [default: 5; 10 with --growth; all with --json]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Columns of the text.
@@ -50,14 +60,29 @@ impl HistoryCommand {
         let limits = self.limits.options();
         let mut recording = recorded::read(&self.file, &limits)?;
         let options = self.view.options(on_terminal()).width(self.width.into());
-        let history = UsageHistory::new(&mut recording, &options, |dump| self.symbols.fix(dump, &limits))
+        let text = self
+            .text(&mut recording, &options)
             .map_err(|error| Failure::File(self.file.display().to_string(), error.into()))?;
         recorded::say_warnings(&self.file, &recording);
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        let written = match self.json {
-            true => write!(out, "{}", history.json(self.limit.unwrap_or(usize::MAX))),
-            false => write!(out, "{}", history.text(self.limit.unwrap_or(ROWS), &options)),
-        };
-        written.and_then(|()| out.flush()).map_err(Failure::Output)
+        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output)
+    }
+
+    fn text(&self, recording: &mut Recording, options: &ProgramOptions) -> Result<String, AnalyzeError> {
+        let limits = self.limits.options();
+        let fix = |dump: &mut Dump| self.symbols.fix(dump, &limits);
+        let rows = |usual: usize| self.limit.unwrap_or(if self.json { usize::MAX } else { usual });
+        if let Some([from, to]) = self.growth.as_deref() {
+            let growth = HeapGrowth::new(recording, [*from, *to], options, fix)?;
+            let rows = rows(GROWTH_ROWS);
+            return Ok(if self.json {
+                growth.json(rows).to_string()
+            } else {
+                growth.text(rows, options).to_string()
+            });
+        }
+        let history = UsageHistory::new(recording, options, fix)?;
+        let rows = rows(ROWS);
+        Ok(if self.json { history.json(rows).to_string() } else { history.text(rows, options).to_string() })
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use dmd_analyze::AnalyzeError;
 use dmd_analyze::program::{LeakOptions, Leaks, bytes};
+use dmd_analyze::recording::Moment;
 use regex::Regex;
 
 use super::Failure;
@@ -19,9 +20,11 @@ Examples:
   about-memory leaks my-program.dmdrec
   about-memory leaks my-program.dmdrec --fail-if 0
   about-memory leaks my-program.dmdrec --fail-if 64KiB --ignore '^my_crate::cache'
+  about-memory leaks my-server.dmdrec --at 34s
   about-memory leaks dmd.json.gz --json
 
-A leak is a block that is live at the end of the recording, or in the dump. Two kinds of blocks are listed apart: those
+A leak is a block that is live at the end of the recording, or in the dump. A server may free everything before it ends:
+--at shows the blocks of an earlier time, and `about-memory history FILE --growth A B` what grew between two times. Two kinds of blocks are listed apart: those
 that Rust's library, the C library and the loader allocate once for a process, and blocks older than the recording.
 
 Exit status: 0 on success, 1 if a file cannot be read, 2 for wrong usage, 3 if leaks exceed the limit of --fail-if.";
@@ -33,6 +36,10 @@ const STACKS: usize = 10;
 pub(crate) struct LeaksCommand {
     /// The recording or the dump; `-` for standard input.
     file: PathBuf,
+    /// Show the blocks at this time: `peak`, `end`, or a time after the start of the recording such as `12.5s` or `1m30s`. For a
+    /// program that frees everything before it ends. [default: end]
+    #[arg(long, value_name = "TIME")]
+    at: Option<Moment>,
     /// Exit with status 3 if more bytes (`64KiB`, `10 MiB`, `500B`) or more blocks (`10`, `0`) than this leaked.
     #[arg(long, value_name = "BYTES|BLOCKS", value_parser = LeakLimit::parse)]
     fail_if: Vec<LeakLimit>,
@@ -101,12 +108,16 @@ impl LeaksCommand {
         let failure = |error: AnalyzeError| Failure::File(self.file.display().to_string(), error.into());
         let limits = self.limits.options();
         let of_leaks = LeakOptions::new().known(self.known);
+        let of_leaks = self.at.into_iter().fold(of_leaks, LeakOptions::at);
         let of_leaks = self
             .ignore
             .iter()
             .cloned()
             .fold(of_leaks, |options, rule| options.ignore(move |frame| rule.is_match(frame)));
         let leaks = match DumpOrRecording::read(&self.file, &limits)? {
+            DumpOrRecording::Dump(_) if self.at.is_some_and(|at| at != Moment::End) => {
+                return Err(failure(AnalyzeError::OneTime));
+            }
             DumpOrRecording::Dump(mut dump) => {
                 self.symbols.fix(&mut dump, &limits);
                 Leaks::from_dump(*dump, &of_leaks).map_err(failure)?

@@ -52,7 +52,7 @@ impl Drop for WorkNotice {
     }
 }
 
-/// Shows a bar when a read takes long; shows nothing if stderr is not a terminal.
+/// Shows a bar if a read takes long and stderr is a terminal.
 pub(crate) struct ReadProgress<R> {
     reader: R,
     name: String,

@@ -164,6 +164,17 @@ impl DumpOrRecording {
         .map_err(failure)
     }
 
+    /// The time that a view of the file shows by default.
+    pub(super) fn usual_time(&mut self, path: &Path) -> Result<Moment, Failure> {
+        match self {
+            Self::Dump(dump) => Ok(match HeapOverview::new(dump, None).at {
+                dmd_analyze::DumpTime::Peak => Moment::Peak,
+                _ => Moment::End,
+            }),
+            Self::Recording(recording) => recording.usual_moment().map_err(|error| failure(path, error)),
+        }
+    }
+
     /// Returns the dump. For a recording, the error names the missing data (`lacks`) and the mode of DMD that records
     /// it.
     pub(super) fn into_dump(self, path: &Path, lacks: &str, mode: &str) -> Result<Dump, Failure> {

@@ -11,7 +11,7 @@ use indicatif::ProgressBar;
 use super::input::{self, InputArgument};
 use super::live_input::{self, seconds};
 use super::sample_bytes::{self, DEFAULT};
-use super::{Failure, say};
+use super::{Failure, first_screen, say};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -22,7 +22,8 @@ Examples:
 
 DMD must wait in the process: start it with `about-memory run --wait-for-track`, or declare its allocator with
 dmd::Dmd::on_request. The dump has the blocks that the process allocated while it was tracked and that were live at the
-end. It has no older blocks. Afterwards DMD waits again. Look at the dump with: about-memory show FILE
+end. It has no older blocks. Afterwards DMD waits again. The summary shows the sites and types of this growth. Look at the
+dump with: about-memory show FILE
 
 With --record the process writes every allocation, and the end of every block, into the file. Look at it with:
 about-memory leaks FILE, about-memory history FILE";
@@ -50,6 +51,9 @@ pub(crate) struct TrackCommand {
     /// The file to write. It is compressed. [default: dmd-PID.json.gz]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Print no summary when the tracking has ended.
+    #[arg(long, short)]
+    quiet: bool,
     /// Wait at most this long for an answer. Seconds, or a number with ms, s, m or h.
     #[arg(long, value_name = "TIME", default_value = "60", value_parser = seconds)]
     timeout: Duration,
@@ -90,7 +94,7 @@ impl TrackCommand {
                 Err(error) => return Err(failure(error)),
             }
             say(&format!("recorded {0}; next: about-memory leaks {0}", path.display()));
-            return Ok(());
+            return if self.quiet { Ok(()) } else { first_screen::growth_of_recording(path) };
         }
         let saved = waited.and_then(|()| tracking.save(&file));
         let end = saved.map_err(|error| match error {
@@ -110,7 +114,7 @@ impl TrackCommand {
             _ => {}
         }
         say(&format!("wrote {}", file.display()));
-        Ok(())
+        if self.quiet { Ok(()) } else { first_screen::growth_of_dump(&file) }
     }
 }
 

@@ -86,6 +86,7 @@ fn views_of_dumps_show_any_time_of_a_recording() {
     stdout(&["html", &file, "--no-fix-stacks", "--at", "peak", "-o", page.to_str().unwrap()]);
     assert!(fs::metadata(page).unwrap().len() > 10_000);
     for (arguments, words) in [
+        (["dmd", &file, "--at", "500s"], "the recording ends at"),
         (["dmd", &file, "--at", "12"], "is not peak, end, or a time such as 12.5s"),
         (["coverage", &file, "--by", "type"], "a recording does not have the reports of memory reporters"),
     ] {
@@ -151,6 +152,40 @@ fn recordings_and_dumps_have_a_difference() {
     assert_eq!(json["total"]["requested"], 2000);
     let message = fails(&["diff", &first, &second, "--fail-if", "explicit > +5%"], 2);
     assert!(message.contains("about-memory leaks"), "{message}");
+}
+
+/// A program that frees everything before it ends, but for some bytes.
+fn finished(kept: u64) -> Script {
+    let mut script = server(kept);
+    (0..10).for_each(|n| script.end(970_000 + n, 1, 0x10_000 + 0x100 * n));
+    script.end(980_000, 1, 0x1000);
+    script
+}
+
+#[test]
+fn two_programs_that_have_ended_are_compared_at_their_peaks() {
+    let files = Files::new();
+    let paths = [files.write("a.dmdrec", &finished(500_000)), files.write("b.dmdrec", &finished(700_000))];
+    let text = stdout(&["diff", &paths[0], &paths[1], "--no-fix-stacks"]);
+    let heading = "Both at their peaks: 1.48 MiB after 0.00 s, and 1.67 MiB after 0.00 s (--at end compares the ends).\n\n";
+    assert!(text.starts_with(heading) && text.contains("195.31 KiB"), "{text}");
+    let text = stdout(&["diff", &paths[0], &paths[1], "--no-fix-stacks", "--at", "end"]);
+    assert!(!text.contains("peaks") && !text.contains("195.31 KiB"), "{text}");
+}
+
+#[test]
+fn growth_and_leaks_are_of_any_time() {
+    let files = Files::new();
+    let file = files.write("a.dmdrec", &finished(5000));
+    let text = stdout(&["history", &file, "--no-fix-stacks", "--growth", "0.55s", "0.9s"]);
+    assert!(text.starts_with("Growth from 0.55 s to 0.90 s: +800 B in +8 blocks, "), "{text}");
+    let json = stdout(&["history", &file, "--json", "--no-fix-stacks", "--growth", "peak", "0.9s"]);
+    assert!(json.contains("before"), "{json}");
+    let text = stdout(&["leaks", &file, "--no-fix-stacks", "--at", "0.9s"]);
+    assert!(text.contains("Alive 0.90 s after the start: 5.66 KiB in 9 blocks."), "{text}");
+    let dump = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/dmd/degenerate-live.json");
+    let message = fails(&["leaks", dump, "--at", "1s"], 1);
+    assert!(message.contains("only a recording has those of any time"), "{message}");
 }
 
 #[test]

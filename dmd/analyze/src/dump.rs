@@ -110,6 +110,8 @@ pub struct Dump {
     pub(crate) faults: Vec<FaultyPointer>,
     /// The time at which DMD wrote the dump, in seconds since 1970.
     pub(crate) time: Option<u64>,
+    /// The number of the process.
+    pub(crate) process: Option<u64>,
     pub(crate) measurements: EngineMemory,
     /// The time whose blocks the dump shows.
     pub(crate) shown: DumpTime,
@@ -137,6 +139,7 @@ impl Dump {
             reporters: Vec::new(),
             faults: Vec::new(),
             time: None,
+            process: None,
             measurements: EngineMemory::default(),
             shown: DumpTime::End,
             peak: None,

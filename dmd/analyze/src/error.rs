@@ -44,6 +44,8 @@ pub enum AnalyzeError {
     Image(String),
     /// The window's end is before its start. Both times are in seconds: first the start, then the end.
     Backwards(f64, f64),
+    /// The recording does not reach this time. The values: the time, and the end, in seconds.
+    AfterEnd(f64, f64),
     /// The dump has no block to clamp contents to.
     NoBlocks,
     /// Two blocks, at these addresses, overlap.
@@ -83,6 +85,9 @@ impl fmt::Display for AnalyzeError {
             Self::Recording(reason) => write!(f, "not a readable recording: {reason}"),
             Self::Backwards(first, second) => {
                 write!(f, "the window ends at {second:.2} s, before it starts at {first:.2} s")
+            }
+            Self::AfterEnd(time, end) => {
+                write!(f, "the recording ends at {end:.2} s, before {time:.2} s; --at end shows its end")
             }
             Self::NoBlocks => f.write_str("blockList: no blocks to clamp contents to"),
             Self::Overlap(a, b) => write!(f, "blockList: the blocks at 0x{a:x} and 0x{b:x} overlap"),

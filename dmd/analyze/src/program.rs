@@ -7,6 +7,7 @@ mod alike;
 mod change;
 mod chart;
 mod closure;
+mod growth;
 mod heap_blocks;
 mod history;
 mod holder;
@@ -25,6 +26,7 @@ mod tree;
 
 pub use crate::names::{FoldReason, FoldRules, Workspace};
 pub use change::{BeforeAfter, HeapChange};
+pub use growth::{GrowthJson, GrowthText, HeapGrowth};
 pub use heap_blocks::{BlocksOfKind, BlocksOfReporter, HeapBlocks};
 pub use history::{HistoryJson, HistoryText, UsageHistory};
 pub use holder::HolderKey;

@@ -27,7 +27,8 @@
 //! line, usage       observers of a replay: figures over time, by stack and by thread
 //! slices            another observer: the blocks of stacks by when they began and ended
 //! changes           the replay one change after the other
-//! leaked            what is alive at the end
+//! leaked, descent   what is alive at a time, and what the program freed before its end
+//! growth            what each stack had at two times
 //! ```
 //!
 //! # Faults
@@ -39,7 +40,9 @@
 
 mod changes;
 mod clock;
+mod descent;
 mod event;
+mod growth;
 mod index;
 mod leaked;
 mod line;
@@ -80,7 +83,8 @@ pub use changes::{BlockChange, BlockChanges};
 pub use line::{LIFE_CLASSES, SIZE_CLASSES, UsageLine};
 pub use moment::{Moment, MomentError};
 
-pub(crate) use leaked::{LeakedStack, STEPS as LEAK_STEPS};
+pub(crate) use growth::LiveSums;
+pub(crate) use leaked::{FreedBefore, LeakedStack, STEPS as LEAK_STEPS};
 pub(crate) use line::{LIFE_LIMITS, LineGroups};
 pub(crate) use slices::{ALIVE, SliceTable};
 pub(crate) use usage::{ForeignFrees, StackUse, UsageFindings};
@@ -237,12 +241,12 @@ impl Recording {
     /// [`DumpReadOptions::max_entries`].
     pub fn state_at(&mut self, moment: Moment) -> Result<Dump, AnalyzeError> {
         let outline = self.outline()?;
+        let time = reached(moment, &outline)?;
         let (at, until) = match moment {
             Moment::Peak => (DumpTime::Peak, self.until(moment)?),
             Moment::End => (DumpTime::End, ReplayEnd::End),
             Moment::After(time) => (DumpTime::Time(time), self.until(moment)?),
         };
-        let time = moment.time(&outline);
         let replay = self.replay(until, &mut ())?;
         self.dump(&replay, outline, at, time, |_| true)
     }
@@ -274,7 +278,10 @@ impl Recording {
     /// live blocks exceed [`DumpReadOptions::max_entries`].
     pub fn changes(&mut self, from: Option<Moment>, to: Moment) -> Result<BlockChanges<'_>, AnalyzeError> {
         let which = match from {
-            None => ChangeFilter::All,
+            None => {
+                reached(to, &self.outline()?)?;
+                ChangeFilter::All
+            }
             Some(from) => {
                 self.check_order(from, to)?;
                 ChangeFilter::After(self.last_before(from)?)
@@ -345,13 +352,6 @@ impl Recording {
         let mut table = SliceObserver::new(rows, times.into_iter().map(bound).collect(), max_cells);
         self.play_whole(&mut table)?;
         Ok(table.finish())
-    }
-
-    /// The blocks that are alive at the end.
-    pub(crate) fn leaked(&mut self) -> Result<Vec<LeakedStack>, AnalyzeError> {
-        let mut usage = StackUsage::default();
-        let replay = self.play_whole(&mut usage)?;
-        Ok(leaked::leaked(&replay, &usage, &self.index.clock, replay.now().tick))
     }
 
     /// The threads in order of their indices: the number in the file, the system's number, and the name.
@@ -431,7 +431,7 @@ impl Recording {
         to: Moment,
     ) -> Result<(RecordingOutline, Duration, Duration), AnalyzeError> {
         let outline = self.outline()?;
-        let (first, second) = (from.time(&outline), to.time(&outline));
+        let (first, second) = (reached(from, &outline)?, reached(to, &outline)?);
         if second < first {
             return Err(AnalyzeError::Backwards(first.as_secs_f64(), second.as_secs_f64()));
         }
@@ -451,7 +451,8 @@ impl Recording {
     }
 
     fn heap_at(&self, sums: &HeapSums) -> HeapAt {
-        HeapAt { time: self.index.clock.time(sums.tick), bytes: sums.bytes, blocks: sums.blocks }
+        let HeapSums { bytes, requested, blocks, tick, .. } = *sums;
+        HeapAt { time: self.index.clock.time(tick), bytes, requested, blocks }
     }
 
     /// A dump of some live blocks.
@@ -476,16 +477,30 @@ impl Recording {
             (!about.options.is_empty()).then(|| String::from_utf8_lossy(&about.options).into_owned());
         dump.time = Some((Duration::from_nanos(about.wall_time) + time).as_secs());
         dump.shown = shown;
+        dump.process = Some(about.process);
         dump.peak = Some(DumpPeak {
             bytes: u64::try_from(outline.peak.bytes).unwrap_or(u64::MAX),
             blocks: outline.peak.blocks,
             seconds: outline.peak.time.as_secs_f64(),
             within: 0,
+            is_usable: true,
             stacks: Vec::new(),
         });
         dump.statistics = Some(statistics(&replay.counts(), time));
         dump.outline = Some(outline);
         Ok(dump)
+    }
+}
+
+/// How much later than the end a time may be: views round the time of the end.
+const ROUNDING: Duration = Duration::from_secs(1);
+
+/// The time of a moment, if the recording reaches it.
+fn reached(moment: Moment, outline: &RecordingOutline) -> Result<Duration, AnalyzeError> {
+    let (time, end) = (moment.time(outline), outline.end.time);
+    match time.saturating_sub(end) < ROUNDING {
+        true => Ok(time),
+        false => Err(AnalyzeError::AfterEnd(time.as_secs_f64(), end.as_secs_f64())),
     }
 }
 

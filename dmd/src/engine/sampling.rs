@@ -138,14 +138,14 @@ impl Engine {
         }
     }
 
-    /// The blocks and requested bytes that a block represents.
+    /// The blocks and usable bytes that a block represents.
     #[inline]
     pub(crate) fn amount(&self, block: TableBlock) -> BlockAmount {
         if !block.sampled || self.mean() == 0 {
             return BlockAmount::from_block(self.counted(block));
         }
         let weight = self.weight(block);
-        BlockAmount { blocks: weight.round() as i64, bytes: (weight * block.requested as f64).round() as i64 }
+        BlockAmount { blocks: weight.round() as i64, bytes: (weight * block.usable() as f64).round() as i64 }
     }
 
     /// The number of blocks of the same size that a block represents, rounded.

@@ -1,4 +1,4 @@
-//! The peak of the heap: the highest sum of requested bytes of all live blocks, and the amount of each stack at that
+//! The peak of the heap: the highest sum of usable bytes of all live blocks, and the amount of each stack at that
 //! moment.
 //!
 //! No data is copied at a peak. One word contains the sum and the *level* of the highest sum so far. Each stack has a
@@ -46,7 +46,7 @@ pub(crate) struct HeapLevel(u64);
 
 /// The state of the peak. All zero at first.
 pub(crate) struct Peak {
-    /// The requested bytes of all blocks, with the level of the highest sum.
+    /// The usable bytes of all blocks, with the level of the highest sum.
     sum: OwnLine<AtomicU64>,
     /// The bytes beyond [`PENDING`] that all threads together may keep pending.
     allowance: AtomicUsize,

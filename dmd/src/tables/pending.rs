@@ -43,7 +43,7 @@ const UNMERGED_LISTS: u32 = 15;
 const ENDED: u64 = BlockWord::SPARE_BITS[0];
 const MOVED: u64 = BlockWord::SPARE_BITS[1];
 
-/// A number of blocks and of requested bytes; negative if more blocks ended than started.
+/// A number of blocks and of usable bytes; negative if more blocks ended than started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockAmount {
     pub(crate) blocks: i64,
@@ -103,11 +103,11 @@ impl BlockAmount {
     /// The amount of one block.
     #[inline]
     pub(crate) fn from_block(block: TableBlock) -> Self {
-        Self { blocks: 1, bytes: i64::try_from(block.requested).unwrap_or(i64::MAX) }
+        Self { blocks: 1, bytes: i64::try_from(block.usable()).unwrap_or(i64::MAX) }
     }
 
     fn from_event(event: u64) -> Self {
-        let amount = Self { blocks: 1, bytes: BlockWord::from_bits(event).requested() as i64 };
+        let amount = Self { blocks: 1, bytes: BlockWord::from_bits(event).usable() as i64 };
         if event & ENDED == 0 { amount } else { amount.negative() }
     }
 
@@ -128,7 +128,7 @@ impl PendingEvents {
     #[inline(always)]
     pub(crate) fn begin(&self, address: usize, word: BlockWord) -> bool {
         self.last.store(address, Ordering::Relaxed);
-        self.push(address, word.bits(), word.requested() as i64)
+        self.push(address, word.bits(), word.usable() as i64)
     }
 
     /// Like [`begin`](Self::begin), for any block. The thread must settle afterwards. No other thread may read the
@@ -144,7 +144,7 @@ impl PendingEvents {
     pub(crate) fn end(&self, address: usize, word: BlockWord, end: BlockEnd) -> bool {
         self.end_last(address);
         let moved = if end == BlockEnd::Moved { MOVED } else { 0 };
-        let full = self.push(address, word.bits() | ENDED | moved, -(word.requested() as i64));
+        let full = self.push(address, word.bits() | ENDED | moved, -(word.usable() as i64));
         if end == BlockEnd::Moved {
             self.counts.add_move();
         }

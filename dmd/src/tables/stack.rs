@@ -9,7 +9,10 @@ use crate::tables::trace_tree::TraceTree;
 pub(crate) use dmd_unwind::Caller;
 use dmd_unwind::{LastStack, Registers, StackRange};
 
-const _: () = assert!(crate::options::MOST_FRAMES == dmd_unwind::MOST, "the walker must keep as many frames as the options allow");
+const _: () = assert!(
+    crate::options::MOST_FRAMES == dmd_unwind::MOST,
+    "the walker must keep as many frames as the options allow"
+);
 
 /// The engine's data about one thread's stack. All zero for a new thread.
 pub(crate) struct ThreadStack {

@@ -62,7 +62,9 @@ fn a_table_with_fewer_entries_is_left_alone() {
     let dump = read_dump(folder.path().join("wrapper.json"));
     assert_eq!(count(&dump, |block| block["req"] == 100), 1000);
     assert_eq!(count(&dump, |block| block["req"] == 201), 0);
-    let [first, second] = &dumps(folder.path(), "end-")[..] else { panic!("expected one dump of each engine") };
+    let [first, second] = &dumps(folder.path(), "end-")[..] else {
+        panic!("expected one dump of each engine")
+    };
     let of_c = |dump: &Value| count(dump, |block| block["req"] == 201);
     let mut counts = [of_c(&read_dump(first)), of_c(&read_dump(second))];
     counts.sort_unstable();

@@ -25,11 +25,7 @@ pub(crate) fn check(text: &str, dump: &Value) {
         check_block(block.as_object().unwrap(), mode, &mut used);
     }
     check_peak(dump, mode, &mut used);
-    assert_eq!(
-        used,
-        traces.keys().map(String::as_str).collect(),
-        "the traces of blocks, now or at the peak"
-    );
+    assert_eq!(used, traces.keys().map(String::as_str).collect(), "the traces of blocks, now or at the peak");
     let frames = dump["frameTable"].as_object().unwrap();
     let most = dump["sampling"]["maxFrames"].as_u64().unwrap() as usize;
     let mut used = BTreeSet::new();

@@ -65,9 +65,11 @@ fn agrees(recording: &Recording, dump: &Path) -> State {
     // The engine checks for a peak from time to time, the recording after every event. A child inherits its parent's
     // peak. With one thread, the engine's peak is a state that the heap really had; with several, threads may count
     // ends later.
-    let most = if recording.events.len() > 1 { state.peak_at_most + end.peak_within } else { state.peak };
+    let most =
+        if recording.events.len() > 1 { state.peak_at_most + end.peak_within } else { state.usable_peak };
     assert!(is_forked || most >= end.peak_bytes, "{what}: {most} {end:?}");
-    assert!(is_forked || state.peak <= end.peak_bytes + end.peak_within, "{what}: {} {end:?}", state.peak);
+    let peak = state.usable_peak;
+    assert!(is_forked || peak <= end.peak_bytes + end.peak_within, "{what}: {peak} {end:?}");
     state
 }
 

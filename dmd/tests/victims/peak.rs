@@ -9,6 +9,8 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
 
+use memory_reporter::allocator::UsableSize as _;
+
 static LIVE: AtomicI64 = AtomicI64::new(0);
 static PEAK: AtomicI64 = AtomicI64::new(0);
 
@@ -22,21 +24,24 @@ fn count(by: i64) {
 // SAFETY: every call is forwarded to the wrapped allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as i64);
         // SAFETY: the caller of `alloc` keeps the same contract.
-        unsafe { self.0.alloc(layout) }
+        let block = unsafe { self.0.alloc(layout) };
+        count(usable(block, layout));
+        block
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        count(-(layout.size() as i64));
+        count(-usable(block, layout));
         // SAFETY: the caller of `dealloc` keeps the same contract.
         unsafe { self.0.dealloc(block, layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(size as i64 - layout.size() as i64);
+        let before = usable(block, layout);
         // SAFETY: the caller of `realloc` keeps the same contract.
-        unsafe { self.0.realloc(block, layout, size) }
+        let moved = unsafe { self.0.realloc(block, layout, size) };
+        count(usable(moved, layout) - before);
+        moved
     }
 }
 
@@ -92,15 +97,36 @@ type Turn = fn(usize, usize) -> Box<[u8]>;
 
 static TURNS: [Turn; 2] = [by_path, by_other_path];
 
+/// The usable bytes of a live block.
+fn usable(block: *const u8, layout: Layout) -> i64 {
+    // SAFETY: a live block of this allocator, with its layout: all callers pass both.
+    unsafe { ALLOCATOR.0.usable_size(block, layout) as i64 }
+}
+
 /// Prints the blocks of each function at the peak: `small`, `large`.
 fn tell(small: usize, large: usize) {
-    println!("small {} {small}", small * 100);
-    println!("large {} {large}", large * 70_000);
+    for (name, number, size) in [("small", small, &SMALL), ("large", large, &LARGE)] {
+        println!("{name} {} {number}", number as i64 * size.load(Ordering::Relaxed));
+    }
+}
+
+/// The usable bytes of small and of large blocks.
+static SMALL: AtomicI64 = AtomicI64::new(0);
+static LARGE: AtomicI64 = AtomicI64::new(0);
+
+/// Measures a block of each size, long before the peak.
+fn measure() {
+    for (requested, size) in [(100, &SMALL), (70_000, &LARGE)] {
+        let block = vec![1u8; requested].into_boxed_slice();
+        let layout = Layout::for_value::<[u8]>(&block);
+        size.store(usable(black_box(&block).as_ptr(), layout), Ordering::Relaxed);
+    }
 }
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let (story, file) = (arguments.next().expect("a story"), arguments.next().expect("a file"));
+    measure();
     let mut kept = Vec::new();
     match story.as_str() {
         "at-end" => {

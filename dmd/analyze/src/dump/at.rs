@@ -13,13 +13,18 @@ impl Dump {
         self.peak.as_ref()
     }
 
+    /// The number of the process, if the dump has it.
+    pub fn process(&self) -> Option<u64> {
+        self.process
+    }
+
     /// The counts from the start of DMD until the dump; `None` for dumps of Firefox.
     pub fn statistics(&self) -> Option<&DumpStatistics> {
         self.statistics.as_ref()
     }
 
     /// The dump with the blocks of one time. A dump of the peak has mode [`Mode::Live`], because no reporter ran at the
-    /// peak. Each of its blocks has the mean size of its stack's blocks, without slop.
+    /// peak. Each of its blocks has the mean usable size of its stack's blocks, as a size without slop.
     ///
     /// # Errors
     ///

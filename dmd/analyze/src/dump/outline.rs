@@ -13,8 +13,10 @@ const SHRUNK: u128 = 10;
 pub struct HeapAt {
     /// The time since the start of the recording.
     pub time: Duration,
-    /// Requested bytes.
+    /// Usable bytes.
     pub bytes: u128,
+    /// The bytes of them that the program requested.
+    pub requested: u128,
     /// The number of blocks.
     pub blocks: u64,
 }
@@ -29,7 +31,7 @@ pub struct RecordingOutline {
     pub process: u64,
     /// The counts until the end.
     pub statistics: DumpStatistics,
-    /// The highest sum of requested bytes.
+    /// The highest sum of usable bytes.
     pub peak: HeapAt,
     /// The live blocks at the end of the recording.
     pub end: HeapAt,

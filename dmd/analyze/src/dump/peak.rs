@@ -8,7 +8,7 @@ use super::trace_id::DumpTraceId;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DumpTime {
-    /// The peak of the heap: the highest sum of requested bytes of all live blocks.
+    /// The peak of the heap: the highest sum of usable bytes of all live blocks.
     Peak,
     /// The time at which the dump was written, or the end of the recording.
     #[default]
@@ -26,6 +26,7 @@ pub struct DumpPeak {
     pub(crate) blocks: u64,
     pub(crate) seconds: f64,
     pub(crate) within: u64,
+    pub(crate) is_usable: bool,
     pub(crate) stacks: Vec<PeakStack>,
 }
 
@@ -55,9 +56,14 @@ pub struct DumpStatistics {
 }
 
 impl DumpPeak {
-    /// Requested bytes of all live blocks.
+    /// Usable bytes of all live blocks; in older dumps requested bytes, see [`is_usable`](Self::is_usable).
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Whether the bytes are usable bytes, as those of a dump's blocks. Dumps of older versions have the requested bytes.
+    pub fn is_usable(&self) -> bool {
+        self.is_usable
     }
 
     /// The number of live blocks.

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 use crate::dump::{Dump, RecordingOutline};
 use crate::error::AnalyzeError;
-use crate::recording::{LEAK_STEPS, LeakedStack, Recording};
+use crate::recording::{FreedBefore, LEAK_STEPS, LeakedStack, Moment, Recording};
 use crate::records::{Analysis, AnalyzeOptions, CutStackId, NO_STACK};
 
 pub use json::LeaksJson;
@@ -23,12 +23,17 @@ pub use text::LeaksText;
 /// time.
 const AGAIN: usize = 3;
 
+/// What a program frees at its exit is at least this part of the peak, in at most this part of the time.
+const EXIT_PART: u128 = 10;
+const EXIT_TIME: u32 = 4;
+
 type IgnoreRule = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// Options that decide which blocks count as leaks.
 #[derive(Default)]
 pub struct LeakOptions {
     known: bool,
+    at: Option<Moment>,
     ignored: Vec<IgnoreRule>,
 }
 
@@ -36,6 +41,7 @@ impl fmt::Debug for LeakOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LeakOptions")
             .field("known", &self.known)
+            .field("at", &self.at)
             .field("ignored", &self.ignored.len())
             .finish()
     }
@@ -51,6 +57,14 @@ impl LeakOptions {
     #[must_use]
     pub fn known(mut self, known: bool) -> Self {
         self.known = known;
+        self
+    }
+
+    /// The blocks that are alive at this time of a recording: for a program that frees everything before it ends. Default:
+    /// the end.
+    #[must_use]
+    pub fn at(mut self, at: Moment) -> Self {
+        self.at = Some(at);
         self
     }
 
@@ -87,6 +101,8 @@ enum NoLeakReason {
 struct LeakGroup {
     stack: CutStackId,
     blocks: u64,
+    /// Usable bytes.
+    bytes: u128,
     requested: u128,
     /// The number of allocations of the stack, freed blocks included; `None` for a dump.
     allocations: Option<u64>,
@@ -98,14 +114,19 @@ struct LeakGroup {
     apart: Option<NoLeakReason>,
 }
 
-/// The blocks that are alive at the end of a recording or in a dump, by the stacks that allocated them.
+/// The blocks that are alive at the end of a recording, at another time of it, or in a dump, by the stacks that allocated
+/// them.
 ///
-/// Bytes are requested bytes. Two kinds of blocks are listed apart: blocks that a library or the loader allocates once
+/// Bytes are usable bytes. Two kinds of blocks are listed apart: blocks that a library or the loader allocates once
 /// for the whole process (see [`OneTime`]), and blocks that are older than the recording.
 #[derive(Debug)]
 pub struct Leaks {
     analysis: Analysis,
     outline: Option<RecordingOutline>,
+    /// The time whose blocks these are; `None` if it is the end.
+    at: Option<Duration>,
+    /// What the program freed in one go before that.
+    freed: FreedBefore,
     warnings: Vec<String>,
     /// The stacks, sorted: leaks first, then by growth, then descending by bytes.
     groups: Vec<LeakGroup>,
@@ -123,7 +144,7 @@ impl Leaks {
         options: &LeakOptions,
         symbolize: impl FnOnce(&mut Dump),
     ) -> Result<Self, AnalyzeError> {
-        let leaked = recording.leaked()?;
+        let (leaked, freed) = recording.leaked(options.at.unwrap_or(Moment::End))?;
         let mut dump = recording.stacks(leaked.iter().map(|leaked| leaked.stack))?;
         symbolize(&mut dump);
         let (analysis, of_blocks) = Analysis::with_block_stacks(dump, &whole_stacks());
@@ -142,8 +163,10 @@ impl Leaks {
             let parts = group.steps.iter().filter(|blocks| **blocks > 0).count();
             group.growth = if parts >= AGAIN { StackGrowth::Again } else { StackGrowth::Once };
         }
-        let outline = Some(recording.outline()?);
-        Ok(Self { analysis, outline, warnings: recording.warnings(), groups }.judged(options))
+        let outline = recording.outline()?;
+        let at = options.at.filter(|at| *at != Moment::End).map(|at| at.time(&outline));
+        let (outline, warnings) = (Some(outline), recording.warnings());
+        Ok(Self { analysis, outline, at, freed, warnings, groups }.judged(options))
     }
 
     /// Finds the blocks that are alive in a dump. The dump needs symbols.
@@ -185,6 +208,7 @@ impl Leaks {
             });
             let group = &mut groups[at];
             group.blocks += blocks;
+            group.bytes += u128::try_from(record.sums.usable()).unwrap_or_default();
             group.requested += u128::try_from(record.sums.req).unwrap_or_default();
             let size = |(size, count): &(i128, i128)| {
                 Some((u64::try_from(*size).ok()?, u64::try_from(*count).ok()?))
@@ -192,7 +216,8 @@ impl Leaks {
             group.sizes.extend(record.sizes.iter().filter_map(size));
         }
         groups.iter_mut().for_each(|group| group.sizes = merged(core::mem::take(&mut group.sizes)));
-        Self { analysis, outline: None, warnings: Vec::new(), groups }.judged(options)
+        let (at, freed) = (None, FreedBefore::default());
+        Self { analysis, outline: None, at, freed, warnings: Vec::new(), groups }.judged(options)
     }
 
     /// Marks the blocks that are not leaks, and sorts all stacks.
@@ -212,7 +237,7 @@ impl Leaks {
         }
         // Stacks with equal amounts keep their order.
         self.groups.sort_by_key(|group| {
-            (group.apart, group.growth, core::cmp::Reverse((group.requested, group.blocks)), group.stack)
+            (group.apart, group.growth, core::cmp::Reverse((group.bytes, group.blocks)), group.stack)
         });
         self
     }
@@ -222,9 +247,19 @@ impl Leaks {
         self.leaked().map(|group| group.blocks).sum()
     }
 
-    /// The requested bytes of leaked blocks.
+    /// The usable bytes of leaked blocks.
     pub fn bytes(&self) -> u128 {
-        self.leaked().map(|group| group.requested).sum()
+        self.leaked().map(|group| group.bytes).sum()
+    }
+
+    /// The blocks that the program freed in one go before it ended: their bytes, and the last time at which they were
+    /// alive. `None` if they are less than a tenth of the peak, or if that took more than a quarter of the time.
+    pub fn freed_at_exit(&self) -> Option<(u128, Duration)> {
+        let outline = self.outline.as_ref().filter(|_| self.at.is_none())?;
+        let FreedBefore { bytes, after } = self.freed;
+        let took = outline.end.time.saturating_sub(after);
+        let is_exit = bytes >= outline.peak.bytes / EXIT_PART && took <= outline.end.time / EXIT_TIME;
+        (bytes > 0 && is_exit).then_some((bytes, after))
     }
 
     /// The leaks as text, with at most `rows` stacks.
@@ -241,14 +276,15 @@ impl Leaks {
         self.groups.iter().filter(|group| group.apart.is_none())
     }
 
-    /// The blocks and bytes that do not count as leaks, by the reason.
-    fn apart(&self) -> std::collections::BTreeMap<NoLeakReason, (u64, u128)> {
+    /// The blocks, bytes and requested bytes that do not count as leaks, by the reason.
+    fn apart(&self) -> std::collections::BTreeMap<NoLeakReason, (u64, u128, u128)> {
         let mut sums = std::collections::BTreeMap::new();
         for group in &self.groups {
             if let Some(apart) = group.apart {
-                let (blocks, bytes) = sums.entry(apart).or_insert((0, 0));
+                let (blocks, bytes, requested) = sums.entry(apart).or_insert((0, 0, 0));
                 *blocks += group.blocks;
-                *bytes += group.requested;
+                *bytes += group.bytes;
+                *requested += group.requested;
             }
         }
         sums
@@ -260,6 +296,7 @@ impl LeakGroup {
         Self {
             stack,
             blocks: 0,
+            bytes: 0,
             requested: 0,
             allocations: None,
             times: None,
@@ -272,6 +309,7 @@ impl LeakGroup {
 
     fn add(&mut self, leaked: LeakedStack) {
         self.blocks += leaked.blocks;
+        self.bytes += leaked.bytes;
         self.requested += leaked.requested;
         *self.allocations.get_or_insert_default() += leaked.allocations;
         self.times = match (self.times, leaked.times) {
@@ -286,7 +324,7 @@ impl LeakGroup {
     fn rate(&self) -> Option<f64> {
         let (first, last) = self.times?;
         let seconds = last.checked_sub(first)?.as_secs_f64();
-        (seconds > 0.0).then(|| self.requested as f64 / seconds)
+        (seconds > 0.0).then(|| self.bytes as f64 / seconds)
     }
 }
 

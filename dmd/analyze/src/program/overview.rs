@@ -78,11 +78,14 @@ impl HeapOverview {
         }
         let end = dump.blocks.iter().fold((0, 0), |(bytes, blocks), block| {
             let sums = BlockSums::from_block(block);
-            (bytes + sums.req.unsigned_abs(), blocks + sums.num.unsigned_abs())
+            (bytes + sums.usable().unsigned_abs(), blocks + sums.num.unsigned_abs())
         });
+        let requested =
+            || dump.blocks.iter().map(|block| BlockSums::from_block(block).req.unsigned_abs()).sum::<u128>();
         let has_shrunk = dump.peak().is_some_and(|peak| {
+            let end = if peak.is_usable() { end.0 } else { requested() };
             let peak = u128::from(peak.bytes());
-            end.0 < peak - peak / SHRUNK
+            end < peak - peak / SHRUNK
         });
         let is_reported =
             dump.blocks.iter().any(|block| block.reps[0].index().is_some()) || !dump.faults.is_empty();
@@ -131,6 +134,7 @@ impl HeapOverview {
                 blocks: outline.peak.blocks,
                 seconds: outline.peak.time.as_secs_f64(),
                 within: 0,
+                is_usable: true,
                 stacks: Vec::new(),
             }),
             statistics: Some(outline.statistics),
@@ -146,16 +150,21 @@ impl HeapOverview {
         let count = |count: u128| blocks(i128::try_from(count).unwrap_or(i128::MAX));
         let mark = mark(self.sample.is_some());
         if let Some(peak) = &self.peak {
+            // Only older dumps have another measure than the other amounts.
+            let measure = if peak.is_usable() { "" } else { " requested" };
             write!(
                 f,
-                "Peak: {mark}{} in {mark}{}, {} after the start",
+                "Peak: {mark}{}{measure} in {mark}{}, {} after the start",
                 size(peak.bytes().into()),
                 count(peak.blocks().into()),
                 seconds(peak.seconds()),
             )?;
             match &self.sample {
                 None if peak.within() == 0 => writeln!(f, ".")?,
-                None => writeln!(f, "; at most {} from the true peak.", size(peak.within().into()))?,
+                None if peak.is_usable() => {
+                    writeln!(f, "; at most {} from the true peak.", size(peak.within().into()))?;
+                }
+                None => writeln!(f, "; within {}.", size(peak.within().into()))?,
                 Some(sample) => {
                     writeln!(
                         f,

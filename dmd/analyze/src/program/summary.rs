@@ -84,6 +84,13 @@ impl HeapSummary {
     }
 }
 
+impl HeapSummary {
+    /// Whether the dump is a sample, so that all amounts are estimates.
+    pub fn is_estimated(&self) -> bool {
+        self.estimated
+    }
+}
+
 /// The number of columns before a row's name.
 pub(super) const AMOUNTS: usize = 24;
 

@@ -24,7 +24,7 @@ pub(crate) const LIFE_LIMITS: [u64; LIFE_CLASSES - 1] = [
 
 /// Some blocks of a recording over time: all blocks, or the blocks of a site, a type or a thread.
 ///
-/// Bytes are requested bytes. A block that was moved or resized counts as allocated again, but its life-time continues.
+/// Bytes are usable bytes. A block that was moved or resized counts as allocated again, but its life-time continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UsageLine {
@@ -199,9 +199,9 @@ impl LineObserver {
 
 impl ReplayObserver for LineObserver {
     fn began(&mut self, tick: u64, block: &ReplayedBlock, _: bool) {
-        let (step, size) = (self.step(tick), size_class(block.requested));
+        let (step, size) = (self.step(tick), size_class(block.usable()));
         let older = block.thread == OLDER;
-        self.each(block, |open| open.began(step, block.requested, size, older));
+        self.each(block, |open| open.began(step, block.usable(), size, older));
     }
 
     fn ended(&mut self, block: &ReplayedBlock, end: &BlockEnd) {
@@ -209,6 +209,6 @@ impl ReplayObserver for LineObserver {
         let life = end.tick.saturating_sub(end.born);
         let known = !end.moved && block.thread != OLDER;
         let life = known.then(|| self.limits.partition_point(|limit| *limit <= life));
-        self.each(block, |open| open.ended(step, block.requested, life, end.temporary));
+        self.each(block, |open| open.ended(step, block.usable(), life, end.temporary));
     }
 }

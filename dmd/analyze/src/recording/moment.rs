@@ -20,7 +20,7 @@ use crate::dump::RecordingOutline;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Moment {
-    /// The first time at which the sum of the live blocks' requested bytes was highest.
+    /// The first time at which the sum of the live blocks' usable bytes was highest.
     Peak,
     /// The time of the last event.
     End,

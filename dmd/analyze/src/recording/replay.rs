@@ -27,6 +27,12 @@ pub(crate) struct ReplayedBlock {
     chain: u32,
 }
 
+impl ReplayedBlock {
+    pub(crate) fn usable(&self) -> u64 {
+        self.requested.saturating_add(self.slop)
+    }
+}
+
 /// The history of a block that was moved or resized at least once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MoveChain {
@@ -73,8 +79,9 @@ impl ReplayObserver for () {}
 /// The sums of live blocks at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HeapSums {
-    /// Requested bytes.
+    /// Usable bytes.
     pub(crate) bytes: u128,
+    pub(crate) requested: u128,
     pub(crate) blocks: u64,
     pub(crate) tick: u64,
     /// The number of events so far.
@@ -134,7 +141,7 @@ impl HeapReplay {
         self.now
     }
 
-    /// The sums at the highest sum of requested bytes. If it occurs several times, the first time.
+    /// The sums at the highest sum of usable bytes. If it occurs several times, the first time.
     pub(crate) fn peak(&self) -> HeapSums {
         self.peak
     }
@@ -226,7 +233,8 @@ impl HeapReplay {
         if self.blocks.len() >= self.max_blocks {
             return Err(AnalyzeError::TooManyEntries(self.max_blocks));
         }
-        self.now.bytes += u128::from(block.requested);
+        self.now.bytes += u128::from(block.usable());
+        self.now.requested += u128::from(block.requested);
         self.now.blocks += 1;
         match self.blocks.entry(address) {
             Entry::Vacant(place) => {
@@ -273,7 +281,8 @@ impl HeapReplay {
 
     #[inline]
     fn ended(&mut self, block: ReplayedBlock, end: BlockEnd, observer: &mut impl ReplayObserver) {
-        self.now.bytes -= u128::from(block.requested);
+        self.now.bytes -= u128::from(block.usable());
+        self.now.requested -= u128::from(block.requested);
         self.now.blocks -= 1;
         let mut born = block.since;
         if block.chain > 0 {

@@ -55,13 +55,13 @@ impl ReplayObserver for StackUsage {
     fn began(&mut self, _: u64, block: &ReplayedBlock, _: bool) {
         let usage = self.entry(block.stack);
         usage.allocations += u64::from(block.thread != OLDER);
-        usage.now = usage.now.saturating_add(block.requested);
+        usage.now = usage.now.saturating_add(block.usable());
         usage.highest = usage.highest.max(usage.now);
     }
 
     fn ended(&mut self, block: &ReplayedBlock, end: &BlockEnd) {
         let usage = self.entry(block.stack);
-        usage.now = usage.now.saturating_sub(block.requested);
+        usage.now = usage.now.saturating_sub(block.usable());
         usage.temporary += u64::from(end.temporary);
     }
 }
@@ -119,7 +119,7 @@ impl ReplayObserver for UsageFindings {
                 None => self.pairs.entry((block.thread, end.thread)).or_default(),
             };
             freed.blocks += 1;
-            freed.bytes += u128::from(block.requested);
+            freed.bytes += u128::from(block.usable());
         }
     }
 

@@ -73,7 +73,7 @@ pub struct RecordingEnd {
     pub dropped_blocks: u64,
     /// Field 8: the number of events that are missing in the file.
     pub lost_events: u64,
-    /// Field 9: the peak of requested bytes, as the engine counted it.
+    /// Field 9: the peak of usable bytes, as the engine counted it; requested bytes in older files.
     pub peak_bytes: u64,
     /// Field 10: the maximum difference between the true peak and `peak_bytes`, in bytes. The true peak may be higher
     /// or lower, since threads count their freed blocks later.

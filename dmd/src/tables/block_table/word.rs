@@ -58,7 +58,7 @@ impl BlockWord {
     }
 
     #[inline(always)]
-    pub(super) fn usable(self) -> usize {
+    pub(crate) fn usable(self) -> usize {
         self.requested() + self.slop()
     }
 

@@ -6,7 +6,7 @@
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
-use dmd_format::tables::word::REQUESTED_BITS;
+use dmd_format::tables::word::{REQUESTED_BITS, SLOP_BITS};
 
 use super::{HeapLevel, LEVEL_SHIFT};
 use crate::tables::pending::BlockAmount;
@@ -37,7 +37,10 @@ pub(super) struct CompactChange(u64);
 /// The binary logarithm of the limit below which a number of blocks is small.
 const FEW_BLOCKS: u32 = LOW.blocks() - 2;
 const FEW_BYTES: u32 = LOW.bytes - 2;
-const _: () = assert!(REQUESTED_BITS <= FEW_BYTES, "the requested bytes of a word are a small amount");
+const _: () = assert!(
+    (1 << REQUESTED_BITS) + (1 << SLOP_BITS) <= 1_u64 << FEW_BYTES,
+    "the usable bytes of a word are a small amount"
+);
 
 impl CompactChange {
     const BIAS: u64 = (1 << FEW_BLOCKS << LOW.bytes) + (1 << FEW_BYTES);

@@ -99,14 +99,14 @@ impl Recording {
         // The changes of the sum. Each end is as late as its thread may have counted it: right before the thread's
         // next event.
         let mut changes = Vec::with_capacity(self.number_of_events());
-        let at_start = state.bytes as i64;
+        let at_start = state.usable as i64;
         while let Some(Reverse((tick, _, thread))) = heap.pop() {
             let at = next.get_mut(&thread).unwrap();
-            let before = state.bytes as i64;
+            let before = state.usable as i64;
             state.apply(&self.events[&thread][*at]);
             *at += 1;
             let following = self.events[&thread].get(*at).map_or(u64::MAX, |event| event.tick);
-            let change = state.bytes as i64 - before;
+            let change = state.usable as i64 - before;
             changes.push(if change > 0 { (tick, false, change) } else { (following, true, change) });
             heap.extend(key(thread, *at));
         }

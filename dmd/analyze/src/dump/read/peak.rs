@@ -19,6 +19,9 @@ impl<R: Read> DumpReader<'_, R> {
                 "blocks" => blocks = Some(reader.count(2, || "peak.blocks".to_owned())?),
                 "within" => within = Some(reader.count(2, || "peak.within".to_owned())?),
                 "seconds" => peak.seconds = reader.seconds("peak.seconds")?,
+                "measure" => {
+                    peak.is_usable = matches!(reader.value(2)?, ValueKind::Text(text) if text == "usable");
+                }
                 "stacks" => peak.stacks = reader.peak_stacks()?,
                 _ => reader.skip(2)?,
             }

@@ -192,6 +192,7 @@ impl<R: Read> DumpReader<'_, R> {
             faults: Vec::new(),
             measurements,
             time: self.time,
+            process: self.process,
             shown: DumpTime::End,
             peak: self.peak,
             statistics: self.statistics,

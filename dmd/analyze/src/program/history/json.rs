@@ -13,7 +13,7 @@ use crate::recording::{LIFE_LIMITS, UsageLine};
 /// - `version` (1), `command`, `process`, `complete` (false if the process was killed), and `warnings`.
 /// - `beganLate`, only if true: the recording started while the program ran, and does not contain older blocks.
 /// - `peak`, `end` and `older`: the heap at its peak, at the end, and the blocks older than the recording. Each has
-///   `seconds` since the start, requested `bytes`, and `blocks`.
+///   `seconds` since the start, usable `bytes`, `requested` bytes, and `blocks`.
 /// - The counts `allocations`, `frees`, `reallocations` and `temporary`.
 /// - `stepSeconds`, the length of a step.
 /// - `total`, a line, and the lists `sites`, `types` and `threads`, whose items are lines with `name` and `place`.
@@ -63,11 +63,11 @@ impl Display for HistoryJson<'_> {
         list(f, warnings, "", |f, warning| write!(f, "{}", JsonString(warning)))?;
         f.write_str("]")?;
         for (name, heap) in [("peak", &outline.peak), ("end", &outline.end), ("older", &outline.older)] {
-            let HeapAt { time, bytes, blocks } = heap;
+            let HeapAt { time, bytes, requested, blocks } = heap;
             let seconds = time.as_secs_f64();
             write!(
                 f,
-                ",\n \"{name}\": {{\"seconds\": {seconds}, \"bytes\": {bytes}, \"blocks\": {blocks}}}"
+                ",\n \"{name}\": {{\"seconds\": {seconds}, \"bytes\": {bytes}, \"requested\": {requested}, \"blocks\": {blocks}}}"
             )?;
         }
         let counts = &outline.statistics;

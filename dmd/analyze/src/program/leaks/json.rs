@@ -10,16 +10,18 @@ use crate::print::{JsonString, list};
 ///
 /// The text is an object with these members:
 /// - `version` (1) and `warnings`.
-/// - `blocks` and `bytes` (requested bytes): the sums of all leaks. For a sample by bytes also `estimated`, and
+/// - `blocks` and `bytes` (usable bytes): the sums of all leaks. For a sample by bytes also `estimated`, and
 ///   `standardError`, an upper bound of the standard error of `bytes`.
 /// - `beganLate`, only for a recording that started while the program ran, and so does not contain older blocks.
+/// - `at`: the seconds of another time than the end; `freedAtExit`: the `bytes` that the program freed in one go before
+///   it ended, and the `seconds` until then. Each only if it applies.
 /// - `stacks`: the number of stacks of leaks.
-/// - `leaks`: each with `blocks`, `bytes`, `sizes` (pairs of size and count, the largest size first: requested sizes of
-///   a recording, usable sizes of a dump), and the stack `allocatedAt`, innermost frame first. A leak of a recording
+/// - `leaks`: each with `blocks`, `bytes`, `requested` bytes, `sizes` (pairs of usable size and count, the largest size
+///   first), and the stack `allocatedAt`, innermost frame first. A leak of a recording
 ///   also has `growth` (`again` if it is from several parts of the time, else `once`), `allocations` (all allocations
 ///   of the stack, freed blocks included), the seconds `first` and `last` of its first and last block, and `times`: its
 ///   blocks by twentieths of the time.
-/// - `apart`: `blocks` and `bytes` of blocks that are not leaks, with the reason as `what`.
+/// - `apart`: `blocks`, `bytes` and `requested` bytes of blocks that are not leaks, with the reason as `what`.
 #[derive(Debug)]
 pub struct LeaksJson<'l> {
     leaks: &'l Leaks,
@@ -32,7 +34,8 @@ impl<'l> LeaksJson<'l> {
     }
 
     fn group(&self, f: &mut fmt::Formatter<'_>, group: &LeakGroup) -> fmt::Result {
-        write!(f, "{{\"blocks\": {}, \"bytes\": {}, \"sizes\": [", group.blocks, group.requested)?;
+        write!(f, "{{\"blocks\": {}, \"bytes\": {}, ", group.blocks, group.bytes)?;
+        write!(f, "\"requested\": {}, \"sizes\": [", group.requested)?;
         list(f, &group.sizes, "", |f, (size, count)| write!(f, "[{size}, {count}]"))?;
         f.write_str("]")?;
         match group.growth {
@@ -71,6 +74,13 @@ impl Display for LeaksJson<'_> {
         if leaks.outline.as_ref().is_some_and(|outline| outline.began_late) {
             f.write_str(" \"beganLate\": true,\n")?;
         }
+        if let Some(at) = leaks.at {
+            writeln!(f, " \"at\": {},", at.as_secs_f64())?;
+        }
+        if let Some((bytes, after)) = leaks.freed_at_exit() {
+            let seconds = after.as_secs_f64();
+            writeln!(f, " \"freedAtExit\": {{\"bytes\": {bytes}, \"seconds\": {seconds}}},")?;
+        }
         if let Some(sample) = leaks.analysis.sample() {
             let error = sample.largest_error(u64::try_from(leaks.bytes()).unwrap_or(u64::MAX));
             write!(f, " \"estimated\": true,\n \"standardError\": {error:.0},\n")?;
@@ -78,14 +88,15 @@ impl Display for LeaksJson<'_> {
         write!(f, " \"stacks\": {},\n \"leaks\": [", groups.len())?;
         list(f, &groups[..groups.len().min(self.rows)], "\n  ", |f, group| self.group(f, group))?;
         f.write_str("],\n \"apart\": [")?;
-        let apart: Vec<(NoLeakReason, (u64, u128))> = leaks.apart().into_iter().collect();
-        list(f, &apart, "\n  ", |f, (apart, (blocks, bytes))| {
+        let apart: Vec<(NoLeakReason, (u64, u128, u128))> = leaks.apart().into_iter().collect();
+        list(f, &apart, "\n  ", |f, (apart, (blocks, bytes, requested))| {
             let what = match apart {
                 NoLeakReason::OneTime(kind) => kind.name(),
                 NoLeakReason::Ignored => "ignored",
                 NoLeakReason::Older => "from before the recording",
             };
-            write!(f, "{{\"what\": \"{what}\", \"blocks\": {blocks}, \"bytes\": {bytes}}}")
+            write!(f, "{{\"what\": \"{what}\", \"blocks\": {blocks}, \"bytes\": {bytes}, ")?;
+            write!(f, "\"requested\": {requested}}}")
         })?;
         f.write_str("]\n}\n")
     }

@@ -1,6 +1,7 @@
 //! Leaks as text.
 
 use core::fmt::{self, Display};
+use core::time::Duration;
 
 use super::{LeakGroup, Leaks, NoLeakReason, StackGrowth};
 use crate::dump::DumpTime;
@@ -29,11 +30,14 @@ impl<'l> LeaksText<'l> {
 }
 
 impl StackGrowth {
-    fn title(self) -> &'static str {
-        match self {
-            Self::Again => "Allocated again and again, and never freed",
-            Self::Once => "Allocated at one time, and never freed",
-            Self::Unknown => "Not freed",
+    /// `is_end`: the blocks are those of the end.
+    fn title(self, is_end: bool) -> &'static str {
+        match (self, is_end) {
+            (Self::Again, true) => "Allocated again and again, and never freed",
+            (Self::Once, true) => "Allocated at one time, and never freed",
+            (Self::Again, false) => "Allocated again and again, and alive",
+            (Self::Once, false) => "Allocated at one time, and alive",
+            (Self::Unknown, _) => "Not freed",
         }
     }
 }
@@ -49,7 +53,20 @@ impl Display for LeaksText<'_> {
             f.write_str("\n")?;
         }
         let all = self.sums(leaks.blocks(), leaks.bytes());
-        writeln!(f, "{}", bold(&format!("Leaked: {all}."), self.options))?;
+        let title = match leaks.at {
+            None => format!("Leaked: {all}."),
+            Some(at) => format!("Alive {} after the start: {all}.", seconds(at.as_secs_f64())),
+        };
+        writeln!(f, "{}", bold(&title, self.options))?;
+        if let (Some((freed, after)), Some(outline)) = (leaks.freed_at_exit(), &leaks.outline) {
+            let took = seconds(outline.end.time.saturating_sub(after).as_secs_f64());
+            let freed = bytes(signed(freed));
+            let at = moment(after);
+            writeln!(
+                f,
+                "{freed} were freed in the last {took}, at exit: --at {at} shows the blocks before."
+            )?;
+        }
         if let Some(sample) = leaks.analysis.sample() {
             let most = u64::try_from(leaks.bytes()).unwrap_or(u64::MAX);
             let error = bytes(sample.largest_error(most).round() as i128);
@@ -66,11 +83,14 @@ impl Display for LeaksText<'_> {
                 continue;
             }
             let count = groups.iter().map(|group| group.blocks).sum();
-            let size = groups.iter().map(|group| group.requested).sum();
+            let size = groups.iter().map(|group| group.bytes).sum();
             writeln!(
                 f,
                 "\n{}",
-                bold(&format!("{}: {}", growth.title(), self.sums(count, size)), self.options)
+                bold(
+                    &format!("{}: {}", growth.title(leaks.at.is_none()), self.sums(count, size)),
+                    self.options
+                )
             )?;
             for group in groups.iter().take(self.rows) {
                 index += 1;
@@ -78,7 +98,7 @@ impl Display for LeaksText<'_> {
             }
             let rest = &groups[groups.len().min(self.rows)..];
             if !rest.is_empty() {
-                let size = rest.iter().map(|group| group.requested).sum();
+                let size = rest.iter().map(|group| group.bytes).sum();
                 let more = number(rest.len() as i128);
                 writeln!(f, "\n{more} more stacks with {}; --limit shows more.", bytes(signed(size)))?;
             }
@@ -106,8 +126,8 @@ impl LeaksText<'_> {
         stacks: &StackText<'_>,
     ) -> fmt::Result {
         let mark = self.mark();
-        let amount = bold(&format!("{mark}{}", bytes(signed(group.requested))), self.options);
-        let share = percent(signed(group.requested), signed(self.leaks.bytes()));
+        let amount = bold(&format!("{mark}{}", bytes(signed(group.bytes))), self.options);
+        let share = percent(signed(group.bytes), signed(self.leaks.bytes()));
         let count = blocks(group.blocks.into());
         writeln!(f, "\n{index}. {amount}  {share}  in {mark}{count}{}", sizes(&group.sizes))?;
         if let Some((first, last)) = group.times {
@@ -140,7 +160,7 @@ impl LeaksText<'_> {
             "\n{}",
             bold(&format!("{:>13}  {:>9}  alive, but not leaks", "bytes", "blocks"), self.options)
         )?;
-        for (apart, (count, size)) in apart {
+        for (apart, (count, size, _)) in apart {
             let name = match apart {
                 NoLeakReason::OneTime(kind) => format!("made once: {kind}"),
                 NoLeakReason::Ignored => "ignored".to_owned(),
@@ -150,6 +170,12 @@ impl LeaksText<'_> {
         }
         Ok(())
     }
+}
+
+/// A time as `--at` takes it, not later than the time itself.
+fn moment(time: Duration) -> String {
+    let digits = if time.as_secs() < 10 { 1_000 } else { 100 };
+    format!("{}s", (time.as_secs_f64() * f64::from(digits)).floor() / f64::from(digits))
 }
 
 fn signed(amount: u128) -> i128 {

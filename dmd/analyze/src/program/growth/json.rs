@@ -1,0 +1,63 @@
+//! Growth as JSON, for programs.
+
+use core::fmt::{self, Display};
+
+use super::{GrowthRow, HeapGrowth, growth};
+use crate::print::{JsonString, list};
+use crate::recording::LiveSums;
+
+/// Growth as JSON.
+///
+/// The text is an object with `version` (1), `warnings`, the seconds `from` and `to`, `beganLate` (only if true: the
+/// recording began while the program ran, and knows no older blocks), `total`, and the lists `sites` and `types`, each
+/// with `name` and `place`, those that grew most first. All have the bytes `growth` (negative if they shrank), and the
+/// `bytes` and `blocks` that are alive `before` and `after`. Bytes are usable bytes.
+#[derive(Debug)]
+pub struct GrowthJson<'g> {
+    growth: &'g HeapGrowth,
+    rows: usize,
+}
+
+impl<'g> GrowthJson<'g> {
+    pub(super) fn new(growth: &'g HeapGrowth, rows: usize) -> Self {
+        Self { growth, rows }
+    }
+
+    fn rows(&self, f: &mut fmt::Formatter<'_>, name: &str, rows: &[GrowthRow]) -> fmt::Result {
+        write!(f, ",\n \"{name}\": [")?;
+        list(f, &rows[..rows.len().min(self.rows)], "\n  ", |f, row| {
+            let name = row.holder.whole();
+            write!(f, "{{\"name\": {}, \"place\": {}, ", JsonString(&name), JsonString(&row.place))?;
+            amounts(f, &row.sums)?;
+            f.write_str("}")
+        })?;
+        f.write_str("]")
+    }
+}
+
+impl Display for GrowthJson<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let HeapGrowth { times: [from, to], total, tables: [sites, types], began_late, warnings } =
+            self.growth;
+        f.write_str("{\n \"version\": 1,\n \"warnings\": [")?;
+        list(f, warnings, "", |f, warning| write!(f, "{}", JsonString(warning)))?;
+        write!(f, "],\n \"from\": {},\n \"to\": {},\n", from.as_secs_f64(), to.as_secs_f64())?;
+        if *began_late {
+            f.write_str(" \"beganLate\": true,\n")?;
+        }
+        f.write_str(" \"total\": {")?;
+        amounts(f, total)?;
+        f.write_str("}")?;
+        self.rows(f, "sites", sites)?;
+        self.rows(f, "types", types)?;
+        f.write_str("\n}\n")
+    }
+}
+
+fn amounts(f: &mut fmt::Formatter<'_>, sums: &[LiveSums; 2]) -> fmt::Result {
+    write!(f, "\"growth\": {}", growth(sums))?;
+    for (name, LiveSums { blocks, bytes }) in ["before", "after"].into_iter().zip(sums) {
+        write!(f, ", \"{name}\": {{\"bytes\": {bytes}, \"blocks\": {blocks}}}")?;
+    }
+    Ok(())
+}
