@@ -111,6 +111,7 @@ pub struct Dump {
     /// The time at which DMD wrote the dump, in seconds since 1970.
     pub(crate) time: Option<u64>,
     pub(crate) measurements: EngineMemory,
+    pub(crate) resident_peak: Option<u64>,
     /// The time whose blocks the dump shows.
     pub(crate) shown: DumpTime,
     pub(crate) peak: Option<DumpPeak>,
@@ -138,6 +139,7 @@ impl Dump {
             faults: Vec::new(),
             time: None,
             measurements: EngineMemory::default(),
+            resident_peak: None,
             shown: DumpTime::End,
             peak: None,
             statistics: None,
@@ -170,6 +172,16 @@ impl Dump {
             }
         }
         self
+    }
+
+    /// The peak of the resident memory of the process before it wrote its last dump, in bytes, if the dump has it.
+    pub fn resident_peak(&self) -> Option<u64> {
+        self.resident_peak
+    }
+
+    /// Bytes of DMD's own tables.
+    pub fn table_bytes(&self) -> u64 {
+        self.measurements.bytes()
     }
 
     /// The sample of the dump; `None` unless DMD recorded with `--sample-bytes`.

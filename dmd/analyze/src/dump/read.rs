@@ -128,6 +128,7 @@ pub fn read_from(reader: impl Read, options: &DumpReadOptions) -> Result<Dump, A
         reporters: Vec::new(),
         faults: Vec::new(),
         time: None,
+        resident_peak: None,
         measurements: EngineMemory::default(),
         peak: None,
         statistics: None,
@@ -176,6 +177,7 @@ struct DumpReader<'o, R: Read> {
     reporters: Vec<ReporterAmounts>,
     faults: Vec<WrittenFault>,
     time: Option<u64>,
+    resident_peak: Option<u64>,
     measurements: EngineMemory,
     peak: Option<DumpPeak>,
     statistics: Option<DumpStatistics>,
@@ -330,11 +332,12 @@ impl<R: Read> DumpReader<'_, R> {
             return self.skip(1);
         }
         self.members("process", &mut |reader, key| {
-            if key != "time" {
+            if !["time", "residentPeak"].contains(&key) {
                 return reader.skip(2);
             }
             if let ValueKind::Number(number) = reader.value(2)? {
-                reader.time = number.parse().ok();
+                let place = if key == "time" { &mut reader.time } else { &mut reader.resident_peak };
+                *place = number.parse().ok();
             }
             Ok(())
         })

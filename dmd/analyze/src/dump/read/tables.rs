@@ -192,6 +192,7 @@ impl<R: Read> DumpReader<'_, R> {
             faults: Vec::new(),
             measurements,
             time: self.time,
+            resident_peak: self.resident_peak,
             shown: DumpTime::End,
             peak: self.peak,
             statistics: self.statistics,
