@@ -14,6 +14,8 @@ mod copy;
 mod ending;
 mod error;
 mod gather;
+#[cfg(feature = "program")]
+mod kept_copy;
 mod listener;
 mod log;
 mod save;
@@ -28,6 +30,8 @@ pub use copy::ForkedProcess;
 pub use ending::{EndSignals, before_ending, wait_if_ending};
 pub use error::LiveError;
 pub use gather::{GatheredReports, gather};
+#[cfg(feature = "program")]
+pub use kept_copy::{CopyKeeper, KeptCopy, keep_copy};
 pub use listener::{ListeningProcess, hello, list, list_with_amounts};
 pub use log::{ReceivedLog, log};
 pub use save::{save_dump, save_snapshot};

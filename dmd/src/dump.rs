@@ -26,7 +26,7 @@ use crate::options::{Mode, Stacks};
 use crate::sampler;
 use crate::system::log;
 use crate::system::pages::{self, DumpMap, DumpVec};
-use crate::system::process::DumpOutput;
+use crate::system::process::{self, DumpOutput};
 use crate::system::slot::Inside;
 use crate::tables::block_table::TableBlock;
 use crate::tables::mark::{BlockReport, FaultKind, PathId};
@@ -375,6 +375,9 @@ impl<W: Write> DumpWriter<W> {
         json.number("pid", u64::from(std::process::id()))?;
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         json.number("time", time.as_secs())?;
+        if let Some(bytes) = process::resident_peak() {
+            json.number("residentPeak", bytes)?;
+        }
         json.end('}')?;
 
         json.open("sampling", '{')?;

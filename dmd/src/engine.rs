@@ -11,6 +11,7 @@
 
 mod block_ends;
 mod block_starts;
+mod copies;
 mod counts;
 mod marking;
 mod phase;
@@ -35,6 +36,7 @@ use crate::tables::sample_filter::SampleFilter;
 use crate::tables::statistics::EventCounts;
 use crate::tables::trace_tree::TraceTree;
 pub use block_ends::BlockMove;
+pub(crate) use copies::add_stacks;
 pub(crate) use marking::{MarkOptions, MarkOutcome, OfAllocator};
 use phase::AtomicPhase;
 pub(crate) use phase::Phase;

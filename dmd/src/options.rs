@@ -36,8 +36,20 @@ pub enum Run {
     Stress,
 }
 
-/// The options of recording. Firefox's DMD lacks `max_frames`, `output`, `record`, `dump_at_exit`, `children`, `quiet`
-/// and `verbose`.
+/// When the process makes a copy of itself for [`copy_to`](Options::copy_to).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CopyTime {
+    /// When the heap falls from a peak, and at the end if the heap has not fallen. The default.
+    Peak,
+    /// At the end of the process.
+    End,
+    /// When a request asks for it.
+    Request,
+}
+
+/// How to record. Firefox's DMD lacks `max_frames`, `output`, `record`, `dump_at_exit`, `children`, `quiet`, `verbose`,
+/// `copy_to` and `copy_at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
@@ -78,6 +90,11 @@ pub struct Options {
     /// The path of the recording of all events, with `%p` and numbers as in [`output`](Self::output). A recording
     /// contains the stacks of all blocks, and DMD does not sample. Default: DMD makes no recording.
     pub record: Option<&'static str>,
+    /// The socket of the reader that keeps copies of the process: an absolute path. Default: the process makes no copy by
+    /// itself.
+    pub copy_to: Option<&'static str>,
+    /// When the process makes a copy for that reader. Default: [`CopyTime::Peak`].
+    pub copy_at: CopyTime,
     /// The purpose of the process. Default: [`Run::Normal`].
     pub run: Run,
 }
@@ -92,7 +109,7 @@ impl Default for Options {
 pub(crate) const MOST_FRAMES: usize = 256;
 
 /// The options with a description of their values, for messages.
-const TAKES: [(&str, &str); 14] = [
+const TAKES: [(&str, &str); 16] = [
     ("--mode", "live, dark-matter, cumulative, scan, normal, test or stress"),
     ("--stacks", "partial or full"),
     ("--sample-below", "a number of bytes, 1 or more"),
@@ -103,6 +120,8 @@ const TAKES: [(&str, &str); 14] = [
     ("--max-frames", "a number, 1 to 256"),
     ("--output", "a path"),
     ("--record", "a path"),
+    ("--copy-to", "a path"),
+    ("--copy-at", "peak, end or request"),
     ("--dump-at-exit", "yes or no; no value means yes"),
     ("--children", "yes or no"),
     ("--quiet", "yes or no; no value means yes"),
@@ -162,6 +181,8 @@ impl Options {
             quiet: false,
             verbose: false,
             record: None,
+            copy_to: None,
+            copy_at: CopyTime::Peak,
             run: Run::Normal,
         }
     }
@@ -333,6 +354,15 @@ impl Options {
             }
             b"--output" => self.output = Some(value).filter(|path| !path.is_empty()),
             b"--record" => self.record = Some(Some(value).filter(|path| !path.is_empty())?),
+            b"--copy-to" => self.copy_to = Some(Some(value).filter(|path| !path.is_empty())?),
+            b"--copy-at" => {
+                self.copy_at = match value {
+                    "peak" => CopyTime::Peak,
+                    "end" => CopyTime::End,
+                    "request" => CopyTime::Request,
+                    _ => return None,
+                };
+            }
             b"--dump-at-exit" => self.dump_at_exit = word.len() == name.len() || yes_or_no()?,
             b"--children" => self.children = yes_or_no()?,
             b"--quiet" => self.quiet = word.len() == name.len() || yes_or_no()?,

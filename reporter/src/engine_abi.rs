@@ -274,7 +274,8 @@ pub struct EngineTable {
     /// The bytes of the rings of all logs. The system provides the memory of a ring when it is written.
     pub log_bytes: extern "C" fn() -> u64,
     /// Makes a copy of this process and writes its data to `copy`. Returns 0, the system's error number, or -1 if the
-    /// engine is not recording or the system cannot copy processes.
+    /// engine is not recording or the system cannot copy processes. If `copy` is null, the reader that the engine's options
+    /// name keeps the copy.
     pub copy_process: unsafe extern "C" fn(copy: *mut CopyHandle) -> c_int,
     /// Ends a copy that `copy_process` made. Call it once for each copy.
     pub end_copy: extern "C" fn(copy: CopyHandle),

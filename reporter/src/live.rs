@@ -28,6 +28,7 @@
 //! | `dmd-track` | `record`: the absolute path of a file | one line of JSON: [`TrackAnswer`]; after a line from the peer, the same line again; only if DMD waits for it |
 //! | `dmd-log` | `per_million` (1,000,000), `length` (5000) | one line of JSON: [`TrackAnswer`]; then a line for each allocation until the peer sends a line; only if DMD records every block or waits |
 //! | `dmd-copy` | | one line of JSON: [`CopyAnswer`]; the copy ends when the peer sends a line or hangs up; only on Linux, and if DMD records |
+//! | `dmd-copy` | `keep`: true | one line of JSON: [`CopyAnswer`] with the number 0; the reader that DMD's option `--copy-to` names gets the copy |
 //! | `collect` | | one line of JSON: [`MinimizeAnswer`]; only if the program has called [`answer_collections`] |
 //! | any other request of [`answer_requests`] | free | free |
 //!
@@ -56,6 +57,8 @@
 //! [`register_local`](crate::register_local) run on their own threads, when these call
 //! [`answer_here`](crate::answer_here). Signal handlers of the program do not run on the threads that listen and
 //! answer.
+//!
+//! A process that ends waits until it has sent the dumps that peers have asked for, for at most half a minute.
 //!
 //! The child process of a fork neither answers nor listens. It may call [`listen`] for itself.
 

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use dmd_analyze::program::{HeapGrowth, HeapOverview, HeapSummary, ProgramOptions, UsageHistory, bytes};
+use dmd_analyze::program::{HeapGrowth, HeapSummary, ProgramOptions, UsageHistory, bytes};
 use dmd_analyze::recording::Moment;
 use dmd_analyze::{Analysis, AnalyzeOptions, Dump, DumpReadOptions, Mode};
 
@@ -113,14 +113,15 @@ fn dump(path: &Path, limits: &ReadLimits, commands: &mut Vec<NextCommand>) -> Re
         Mode::Scan => commands.push(("heap types", "", "the types of all blocks, and what holds them")),
         _ => {}
     }
-    let summary = heap_summary(dump, &overview, &program_view::options(on_terminal()));
-    Ok(summary.unwrap_or_else(|| "The dump has no blocks.\n".to_owned()))
+    let summary = heap_summary(dump, &program_view::options(on_terminal()));
+    Ok(summary
+        .map_or_else(|| "The dump has no blocks.\n".to_owned(), |summary| format!("{overview}{summary}")))
 }
 
 /// Returns the code and the types that hold the most memory. `None` if the dump has no block.
-pub(super) fn heap_summary(dump: Dump, overview: &HeapOverview, view: &ProgramOptions) -> Option<String> {
+pub(super) fn heap_summary(dump: Dump, view: &ProgramOptions) -> Option<HeapSummary> {
     let summary = summary(dump, view);
-    (summary.total.num != 0).then(|| format!("{overview}{summary}"))
+    (summary.total.num != 0).then_some(summary)
 }
 
 /// Prints the growth of a process that was tracked: the blocks of its dump.

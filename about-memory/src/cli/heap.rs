@@ -16,6 +16,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use about_memory::live::ForkedProcess;
 use clap::{Args, Subcommand};
 use dmd_analyze::Dump;
 use dmd_analyze::program::bytes;
@@ -31,7 +32,8 @@ use super::{Failure, say};
 use source::HeapSource;
 
 pub(crate) use tables::{save_graph, saver};
-pub(crate) use types::TypesCommand;
+pub(crate) use types::{TypesCommand, name as field_name};
+pub(crate) use waste::unused;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -121,6 +123,10 @@ The core file of a crash has the same contents. A dump of scan mode (about-memor
 }
 use about;
 
+/// The end of a sentence about facts that only full debug information has.
+pub(super) const NO_FIELDS: &str = "unknown: the program has no full debug information; \
+                                    build it with `debug = 2` below [profile.release] in Cargo.toml.";
+
 /// The number of rows in a text without `--limit`.
 const ROWS: usize = 20;
 
@@ -193,9 +199,29 @@ impl TypedHeapReader {
         timeout: Option<Duration>,
         show: impl FnOnce(&TypedHeap<'_>, &dyn MemorySource, &Dump) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let limits = self.limits.options();
         let timeout = timeout.unwrap_or(source::TIMEOUT);
-        let mut opened = HeapSource::open(source, self.core.as_ref(), timeout, &limits)?;
+        let opened = HeapSource::open(source, self.core.as_ref(), timeout, &self.limits.options())?;
+        self.with_opened(&source.name(), opened, show)
+    }
+
+    /// Reads the heap of a copy of a process, and gives it to `show`.
+    pub(crate) fn with_copy(
+        &self,
+        pid: u32,
+        copy: ForkedProcess,
+        show: impl FnOnce(&TypedHeap<'_>, &dyn MemorySource, &Dump) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let opened = HeapSource::open_copy(pid, copy, &self.limits.options())?;
+        self.with_opened(&format!("process {pid}"), opened, show)
+    }
+
+    fn with_opened(
+        &self,
+        name: &str,
+        mut opened: HeapSource,
+        show: impl FnOnce(&TypedHeap<'_>, &dyn MemorySource, &Dump) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let limits = self.limits.options();
         let symbols = match self.program.as_deref().and_then(Path::parent) {
             // The folder of the user's file is also searched for the names of functions.
             Some(folder) => self.symbols.clone().with_folder(folder),
@@ -209,7 +235,7 @@ impl TypedHeapReader {
             (None, Some(module)) => PathBuf::from(&module.path),
             (None, None) => {
                 let reason = anyhow::anyhow!("the dump does not name its program; use --program");
-                return Err(Failure::File(source.name(), reason));
+                return Err(Failure::File(name.to_owned(), reason));
             }
         };
         let build_id = module.map_or("", |module| &module.build_id);
@@ -221,10 +247,10 @@ impl TypedHeapReader {
         let left = limits.byte_limit().saturating_sub(debug_bytes(&file));
         let others = libraries::read(&opened.dump, &symbols.all_options(&limits), left);
         let info = types_of(&found, &file, &libraries::with_bias(&others, bias))?;
-        let of_dump = |error: TypedError| Failure::File(source.name(), error.into());
+        let of_dump = |error: TypedError| Failure::File(name.to_owned(), error.into());
         let shown = opened.with(|dump, memory| {
             let heap = TypedHeap::new(dump, &info, bias, memory)?;
-            let whole = |()| opened.is_whole().map_err(|error| Failure::File(source.name(), error));
+            let whole = |()| opened.is_whole().map_err(|error| Failure::File(name.to_owned(), error));
             Ok(whole(()).and_then(|()| show(&heap, memory, dump)).and_then(whole))
         });
         shown.map_err(of_dump)?
@@ -330,11 +356,11 @@ impl AmountTable {
     }
 }
 
-fn size(amount: u64) -> String {
+pub(super) fn size(amount: u64) -> String {
     bytes(amount.into())
 }
 
-fn counted(blocks: u64) -> String {
+pub(super) fn counted(blocks: u64) -> String {
     format!("{blocks} {}", if blocks == 1 { "block" } else { "blocks" })
 }
 

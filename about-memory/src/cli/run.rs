@@ -7,6 +7,7 @@ mod own_allocator;
 mod recording;
 mod resident;
 mod summary;
+mod types;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -14,13 +15,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use about_memory::live::CopyKeeper;
 use about_memory::{launch, live};
 use clap::{Args, ValueEnum};
 
 use self::dumps::DumpFiles;
 use self::meanwhile::{DumpPlan, DumpThread};
 use self::own_allocator::OwnAllocator;
-use self::resident::ResidentPeak;
+use self::summary::SummaryFacts;
+use self::types::{TypePlan, TypeText};
 use super::{Failure, sample_bytes, say};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -32,6 +35,8 @@ Examples:
   about-memory run --sample -- my-server
   about-memory run --every 10s --when 'heap > 1 GiB' -- my-server
   about-memory run --record my.dmdrec -- my-program
+  about-memory run --types -- target/release/my-program
+  about-memory run --types --at 12.5s -- target/release/my-program
 
 The output and the exit status of the program stay the same. At the end, standard error names the dumps and
 shows the code that held the most memory. Look at a dump with: about-memory show FILE
@@ -73,6 +78,8 @@ pub(crate) struct RunCommand {
     library: Option<PathBuf>,
     #[command(flatten)]
     plan: DumpPlan,
+    #[command(flatten)]
+    types: TypePlan,
     /// Let DMD print its actions on standard error.
     #[arg(long, short)]
     verbose: bool,
@@ -124,8 +131,13 @@ impl RunCommand {
         let output = self.output.clone().unwrap_or_else(|| PathBuf::from("dmd-%p.json.gz"));
         let dumps = DumpFiles::new("--output", &output)?;
         let recordings = self.record.as_deref().map(|file| DumpFiles::new("--record", file)).transpose()?;
-        let variable = self.variable(&output)?;
         self.plan.check()?;
+        let has_conditions = self.plan.has_conditions();
+        self.types.check(has_conditions)?;
+        let keeper = self.types.is_on().then(CopyKeeper::start).transpose();
+        let keeper =
+            keeper.map_err(|error| Failure::Usage(format!("--types: no socket for copies: {error}")))?;
+        let variable = self.variable(&output, keeper.as_ref())?;
         let failure =
             |reason: String| Failure::File(program.to_string_lossy().into_owned(), anyhow::anyhow!(reason));
         let file = launch::find(program).ok_or_else(|| failure("there is no such program".to_owned()))?;
@@ -141,19 +153,15 @@ impl RunCommand {
         if let Some(words) = self.plan.listening(self.wait_for_track) {
             command.env("ABOUT_MEMORY", words);
         }
-        let (mut meanwhile, mut first, mut resident) = (None, None, None);
+        let mut meanwhile = None;
         let status = launch::run_with(&mut command, |pid| {
-            meanwhile = DumpThread::start(&self.plan, &output, pid);
-            first = Some(pid);
-            // Only the summary shows the resident peak.
-            resident = if self.quiet { None } else { ResidentPeak::start(pid) };
+            meanwhile = DumpThread::start(&self.plan, &self.types, &output, pid);
         });
         // From here on, this process handles the signals itself.
         let _ = live::before_ending(|| {});
         if let Some(meanwhile) = meanwhile {
             meanwhile.end();
         }
-        let resident = resident.and_then(ResidentPeak::end);
         let status = status.map_err(|error| failure(format!("cannot be started: {error}")))?;
         let written = dumps.written();
         for path in &written {
@@ -174,14 +182,14 @@ impl RunCommand {
         if let Some(recordings) = recordings.filter(|_| records) {
             recording::print(&recordings.written(), self.quiet);
         }
-        // Shows the dump with the largest heap if several processes wrote one.
-        if let Some(largest) = written.iter().max_by_key(|path| (heap_bytes(path, written.len()), size(path)))
-        {
-            // The resident peak is known only for the first process.
-            let is_first = first.is_some_and(|pid| dumps.is_of(pid, largest));
-            let resident = resident.filter(|_| is_first);
+        let types = keeper.and_then(|keeper| self.types.text(keeper, has_conditions));
+        let of_types = |types: &TypeText| written.iter().find(|path| dumps.is_of(types.process, path));
+        // Of several processes, the one with the largest heap.
+        let largest = || written.iter().max_by_key(|path| (heap_bytes(path, written.len()), size(path)));
+        if let Some(largest) = types.as_ref().and_then(of_types).or_else(largest) {
             let is_sample = self.sample_below.is_some() || self.sample.is_some();
-            let shown = if self.quiet { Ok(()) } else { summary::print(largest, resident, is_sample) };
+            let facts = SummaryFacts { is_sample, at: self.types.at(), types: types.as_ref() };
+            let shown = if self.quiet { Ok(()) } else { summary::print(largest, &facts) };
             let opened = if self.open { summary::open(largest) } else { Ok(()) };
             // The exit status stays the program's, so these failures are only printed.
             [shown, opened].into_iter().filter_map(Result::err).for_each(|failure| {
@@ -199,7 +207,7 @@ impl RunCommand {
     }
 
     /// Returns the value of `$DMD`: words separated by white space. The words for the first process are last.
-    fn variable(&self, output: &Path) -> Result<OsString, Failure> {
+    fn variable(&self, output: &Path, keeper: Option<&CopyKeeper>) -> Result<OsString, Failure> {
         let mut words = vec![
             format!("--mode={}", name(self.mode)),
             format!("--stacks={}", name(self.stacks)),
@@ -212,6 +220,9 @@ impl RunCommand {
         }
         if let Some(file) = &self.record {
             words.push(format!("--record={}", word("--record", file)?));
+        }
+        if let Some(keeper) = keeper {
+            words.extend(self.types.words(keeper, self.plan.has_conditions())?);
         }
         words.extend(self.sample.map(|bytes| format!("--sample-bytes={bytes}")));
         words.extend(self.sample_below.map(|bytes| format!("--sample-below={bytes}")));

@@ -116,6 +116,8 @@ struct RequestLine<'a> {
     per_million: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     length: Option<u64>,
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    keep: bool,
 }
 
 impl<'a> RequestLine<'a> {
@@ -132,6 +134,7 @@ impl<'a> RequestLine<'a> {
             record: None,
             per_million: None,
             length: None,
+            keep: false,
         }
     }
 }
@@ -308,6 +311,18 @@ pub(super) fn copy(socket: &Path, timeout: Duration) -> Result<(u32, BufReader<D
     let mut answer = send(socket, &RequestLine::new("dmd-copy"), timeout)?;
     let copied = line(&mut answer, CopyAnswer::from_json, timeout)?;
     Ok((copied.pid, answer))
+}
+
+/// Lets a process make a copy of itself for the reader in DMD's options.
+#[cfg(feature = "program")]
+pub(super) fn keep_copy(socket: &Path, timeout: Duration) -> Result<(), LiveError> {
+    let request = RequestLine { keep: true, ..RequestLine::new("dmd-copy") };
+    let mut answer = send(socket, &request, timeout)?;
+    match line(&mut answer, CopyAnswer::from_json, timeout)?.pid {
+        0 => Ok(()),
+        // It does not know the key.
+        _ => Err(LiveError::NoCopies),
+    }
 }
 
 /// Opens a log of allocations. Dropping the returned connection ends the log.

@@ -3,6 +3,8 @@
 use std::io::BufReader;
 use std::time::Duration;
 
+#[cfg(feature = "program")]
+use crate::platform::CopyConnection;
 use crate::platform::DeadlineStream;
 
 use super::ask;
@@ -14,8 +16,18 @@ use super::sockets::sockets_of;
 #[derive(Debug)]
 pub struct ForkedProcess {
     pid: u32,
-    /// The process ends the copy when this connection ends.
-    _connection: BufReader<DeadlineStream>,
+    _connection: HoldingConnection,
+}
+
+/// The connection whose end ends the copy.
+#[derive(Debug)]
+#[allow(dead_code, reason = "held until it is dropped")]
+enum HoldingConnection {
+    /// To the process.
+    Process(BufReader<DeadlineStream>),
+    /// To the copy itself.
+    #[cfg(feature = "program")]
+    Copy(CopyConnection),
 }
 
 impl ForkedProcess {
@@ -31,7 +43,13 @@ impl ForkedProcess {
         let copied = ask::copy(&socket.path, timeout);
         let (pid, connection) =
             copied.map_err(|error| save::explained(&socket.path, save::COPY_REQUEST, error, timeout))?;
-        Ok(Self { pid, _connection: connection })
+        Ok(Self { pid, _connection: HoldingConnection::Process(connection) })
+    }
+
+    /// A copy that has connected by itself.
+    #[cfg(feature = "program")]
+    pub(super) fn connected(pid: u32, connection: CopyConnection) -> Self {
+        Self { pid, _connection: HoldingConnection::Copy(connection) }
     }
 
     /// Returns the process id of the copy.

@@ -1,5 +1,7 @@
 //! Linux: Unix sockets and `/proc`.
 
+#[cfg(feature = "program")]
+mod copy_listener;
 #[cfg(feature = "serve")]
 mod private_socket;
 #[cfg(feature = "program")]
@@ -21,6 +23,8 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::{ConnectError, RunningProgram};
 
+#[cfg(feature = "program")]
+pub(crate) use copy_listener::{CopyConnection, CopyListener, wake_copy_listener};
 #[cfg(feature = "serve")]
 pub(crate) use private_socket::PrivateSocket;
 #[cfg(feature = "program")]

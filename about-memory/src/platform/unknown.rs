@@ -134,3 +134,38 @@ impl PrivateSocket {
         match *self {}
     }
 }
+
+/// A socket for copies of processes. This system has none.
+#[cfg(feature = "program")]
+#[derive(Debug)]
+pub(crate) enum CopyListener {}
+
+/// A connection to a copy. This system has none.
+#[cfg(feature = "program")]
+#[derive(Debug)]
+pub(crate) enum CopyConnection {}
+
+/// A copy that has connected. This system has none.
+#[cfg(feature = "program")]
+#[derive(Debug)]
+pub(crate) struct ConnectedCopy {
+    pub(crate) connection: CopyConnection,
+    pub(crate) pid: u32,
+    pub(crate) facts: Option<[u64; 3]>,
+}
+
+#[cfg(feature = "program")]
+impl CopyListener {
+    pub(crate) fn bind(_: &Path) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(crate) fn accept(&self) -> io::Result<ConnectedCopy> {
+        match *self {}
+    }
+}
+
+#[cfg(feature = "program")]
+pub(crate) fn wake_copy_listener(_: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}

@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::recordings::{about_memory, fails, stdout};
 
 /// Returns the path of a program of the crate typed-heap.
-fn program(name: &str) -> PathBuf {
+pub(crate) fn program(name: &str) -> PathBuf {
     let profile = Path::new(env!("CARGO_BIN_EXE_about-memory")).parent().unwrap();
     if std::env::var_os("PROGRAMS_ARE_BUILT").is_none() {
         let mut cargo = Command::new(env!("CARGO"));
@@ -50,7 +50,7 @@ fn listening(program: &Path, arguments: &[&Path], sockets: &Path) -> Child {
 
 /// Returns the child processes of a process's threads that are not waited for yet.
 #[cfg(target_os = "linux")]
-fn children(pid: u32) -> String {
+pub(crate) fn children(pid: u32) -> String {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     tasks.map(|task| fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default()).collect()
 }

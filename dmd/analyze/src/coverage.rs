@@ -8,7 +8,7 @@ use std::path::Path;
 
 use dmd_format::Mode;
 
-use crate::dump::Dump;
+use crate::dump::{Dump, DumpTime};
 use crate::error::AnalyzeError;
 use crate::print::{CleanText, blocks, mark, number, share};
 use crate::records::{
@@ -37,6 +37,7 @@ pub struct Coverage {
     /// estimated: they are distributed over the stacks of similar blocks.
     pub modules: Vec<ModuleCoverage>,
     by: CoverageKey,
+    at: DumpTime,
     /// Reported pointers that do not point to the start of a live block.
     pub faults: Vec<ReportFault>,
     claims: ReporterClaims,
@@ -103,6 +104,7 @@ impl Coverage {
             CoverageKey::Crate => TableKey::Module,
             CoverageKey::Type => TableKey::Type,
         };
+        let at = dump.shown;
         let options = AnalyzeOptions::new().by(table).estimate(true).limit(0).row_limit(usize::MAX);
         let analysis = Analysis::new(dump, &options);
         let mut parts: BTreeMap<&str, ModuleCoverage> = BTreeMap::new();
@@ -128,6 +130,7 @@ impl Coverage {
             unreported: analysis.sums(RecordKind::Unreported),
             modules: parts,
             by,
+            at,
             claims: ReporterClaims::new(&analysis.reporters),
             faults: analysis.faults,
         })
@@ -147,7 +150,8 @@ impl Coverage {
 impl Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whole = self.total.usable();
-        writeln!(f, "Coverage of {} bytes in {} {{", number(whole), blocks(self.total.num))?;
+        let at = if self.at == DumpTime::Peak { " at the peak" } else { "" };
+        writeln!(f, "Coverage of {} bytes in {}{at} {{", number(whole), blocks(self.total.num))?;
         for (name, sums) in [
             ("Reported once:", self.once),
             ("Reported twice:", self.twice),

@@ -113,6 +113,7 @@ pub struct Dump {
     /// The number of the process.
     pub(crate) process: Option<u64>,
     pub(crate) measurements: EngineMemory,
+    pub(crate) resident_peak: Option<u64>,
     /// The time whose blocks the dump shows.
     pub(crate) shown: DumpTime,
     pub(crate) peak: Option<DumpPeak>,
@@ -141,6 +142,7 @@ impl Dump {
             time: None,
             process: None,
             measurements: EngineMemory::default(),
+            resident_peak: None,
             shown: DumpTime::End,
             peak: None,
             statistics: None,
@@ -173,6 +175,16 @@ impl Dump {
             }
         }
         self
+    }
+
+    /// The peak of the resident memory of the process before it wrote its last dump, in bytes, if the dump has it.
+    pub fn resident_peak(&self) -> Option<u64> {
+        self.resident_peak
+    }
+
+    /// Bytes of DMD's own tables.
+    pub fn table_bytes(&self) -> u64 {
+        self.measurements.bytes()
     }
 
     /// The sample of the dump; `None` unless DMD recorded with `--sample-bytes`.

@@ -127,7 +127,8 @@ pub(crate) struct StackRecord {
     /// The indices of the reporters in [`Analysis::reporters`], if the options separate reporters.
     pub(crate) reporters: [u32; 2],
     /// Pairs of a usable size and its count, sorted descending by size. In a difference, sizes with fewer blocks than
-    /// before are negative.
+    /// before are negative. Empty if sizes are
+    /// means, except for a record of one block.
     pub(crate) sizes: Vec<(i128, i128)>,
     /// The addresses of all blocks. Only in scan mode.
     pub(crate) addresses: Vec<u64>,
@@ -157,17 +158,20 @@ pub(crate) struct DumpInvocation {
     pub(crate) variable: Option<String>,
     pub(crate) mode: Mode,
     pub(crate) at: DumpTime,
+    /// The sizes of blocks are the means of their stacks: DMD keeps only sums of the peak.
+    pub(crate) has_means: bool,
     pub(crate) measurements: EngineMemory,
     pub(crate) sample: Option<ByteSample>,
 }
 
 impl DumpInvocation {
     fn new(dump: &Dump) -> Self {
-        let Dump { variable, mode, shown, measurements, sample, .. } = dump;
+        let Dump { variable, mode, shown, measurements, sample, outline, .. } = dump;
         Self {
             variable: variable.clone(),
             mode: *mode,
             at: *shown,
+            has_means: *shown == DumpTime::Peak && outline.is_none(),
             measurements: measurements.clone(),
             sample: *sample,
         }
@@ -217,6 +221,12 @@ impl Analysis {
     ///
     /// If the dumps have different modes (live and scan count as the same).
     pub fn difference(first: Dump, second: Dump, options: &AnalyzeOptions) -> Result<Self, AnalyzeError> {
+        // At its peak a dump has reports or not.
+        let is_peak = [&first, &second].iter().any(|dump| dump.shown == DumpTime::Peak);
+        let (first, second) = match is_peak && first.mode != second.mode {
+            true => (first.without_reports(), second.without_reports()),
+            false => (first, second),
+        };
         let as_live = |mode| if mode == Mode::Scan { Mode::Live } else { mode };
         if as_live(first.mode) != as_live(second.mode) {
             return Err(AnalyzeError::DifferentModes(first.mode, second.mode));
@@ -234,6 +244,11 @@ impl Analysis {
             [only] => only.sample.as_ref(),
             _ => None,
         }
+    }
+
+    /// Whether only the mean size of a stack's blocks is known.
+    pub(crate) fn has_means(&self) -> bool {
+        self.invocations.iter().any(|invocation| invocation.has_means)
     }
 
     /// Blocks and bytes of the whole heap, without filters.

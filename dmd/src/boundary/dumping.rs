@@ -156,7 +156,9 @@ pub(crate) fn leaves_something() -> bool {
     let is_tracked = session_peer::is_there();
     #[cfg(not(target_os = "linux"))]
     let is_tracked = false;
-    ENGINE.records() && (ENGINE.setup().options.dump_at_exit || recording::is_on() || is_tracked)
+    let options = ENGINE.setup().options;
+    ENGINE.records()
+        && (options.dump_at_exit || options.copy_to.is_some() || recording::is_on() || is_tracked)
 }
 
 /// Writes the dump at the end of the process, if the options or a session of tracking ask for one. Then ends the
@@ -173,6 +175,9 @@ pub(crate) fn process_ends() {
         }
         slot().guard.clear();
     }
+    // Before the reporters, which allocate.
+    process::note_resident_peak();
+    ENGINE.copy_at_end();
     if options.dump_at_exit && (options.children || !fork::is_child()) {
         let run = slot().run.get();
         if run != 0 {

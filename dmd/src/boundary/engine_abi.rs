@@ -13,17 +13,18 @@ use memory_reporter::engine_abi::{
 use crate::boundary::with_caller::with_caller;
 use crate::boundary::{dark_matter, dumping, hooks_off, listening, logs, reporter_hosts, sites};
 use crate::dump::sizes;
-use crate::engine::{BlockMove, ENGINE, MarkOptions, MarkOutcome, OfAllocator, Phase, SizeOf, UsableBytes};
+use crate::engine::{
+    BlockMove, ENGINE, MarkOptions, MarkOutcome, OfAllocator, Phase, SizeOf, UsableBytes, add_stacks,
+};
 use crate::options::Mode;
 use crate::recording;
 use crate::system::path_bytes::path_of;
 use crate::system::slot::{Inside, slot};
-use crate::system::threads::ThreadTable;
 use crate::system::{copy, error_numbers, internal_alloc, memory, session_peer};
 use crate::tables::block_table::FoundBlock;
 use crate::tables::mark::{FaultKind, PathId};
+use crate::tables::runs;
 use crate::tables::stack::Caller;
-use crate::tables::{runs, thread};
 
 pub(crate) static TABLE: EngineTable = EngineTable {
     size: size_of::<EngineTable>(),
@@ -399,6 +400,13 @@ unsafe extern "C" fn copy_process(made: *mut CopyHandle) -> c_int {
     if !ENGINE.records() {
         return dumping::NOT_RUNNING;
     }
+    if made.is_null() {
+        if slot().guard.is_set() {
+            return error_numbers::BUSY;
+        }
+        let _inside = Inside::deeper();
+        return ENGINE.keep_copy().map_or_else(|error| error, |()| 0);
+    }
     match copy::make(add_stacks) {
         Ok(copy) => {
             // SAFETY: the caller passes a valid pointer for the copy.
@@ -407,11 +415,6 @@ unsafe extern "C" fn copy_process(made: *mut CopyHandle) -> c_int {
         }
         Err(error) => error,
     }
-}
-
-/// In a copy of the process: adds the engine's stacks of the threads of the process.
-fn add_stacks(threads: &mut ThreadTable) {
-    thread::for_each_stack(&mut |thread, stack| threads.add(thread, stack.frames()));
 }
 
 extern "C" fn end_copy(copy: CopyHandle) {

@@ -54,6 +54,9 @@ impl Engine {
         let word = self.table().remove_word(address)?;
         if lease.pending.end(address, word, end) {
             lease.settle(self.peak().allowance());
+            if self.peak().fall.has_happened() {
+                self.copy_at_fall(address, word.block());
+            }
         }
         Some(word)
     }
@@ -75,6 +78,8 @@ impl Engine {
         if ended.is_none() {
             observers::observe_alone(address, EventKind::Ended(end), self.counted(block));
             self.end_alone(block, end);
+        } else if self.peak().fall.has_happened() {
+            self.copy_at_fall(address, block);
         }
         Some(block)
     }

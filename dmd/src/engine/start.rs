@@ -44,6 +44,7 @@ impl Engine {
             clock::start();
             thread::start(|pending| ENGINE.peak().add_pending(ENGINE.tree(), pending), setup.options.seed);
             self.peak().start();
+            self.start_copies(setup.options);
             observers::register(ObserverPlace::Logs, &LOGS);
             internal_alloc::reserve();
             fork::start(&FORKING);

@@ -5,7 +5,8 @@
 //! ends. The copy has one thread, which runs only the code in this module, and it closes the descriptors of the
 //! process.
 
-use core::ffi::{c_int, c_long, c_ulong};
+use core::ffi::{c_char, c_int, c_long, c_ulong};
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicI32, Ordering};
 use std::io;
 
@@ -13,7 +14,7 @@ use memory_reporter::engine_abi::CopyHandle;
 
 use crate::system::slot::{Inside, slot};
 use crate::system::threads::{ThreadTable, for_each_thread, read_of_thread};
-use crate::system::{confined, error_numbers, fork, signals};
+use crate::system::{confined, error_numbers, fork, process_id, signals};
 
 /// How often the copy checks whether the process still exists: another process may hold the other end of its socket
 /// open.
@@ -30,9 +31,11 @@ const MOST_DESCRIPTORS: c_int = 65_536;
 
 /// The maximum number of copies that [`ProcessCopies`] lists: the maximum number of peers.
 const MOST: usize = 16;
+/// Kept copies at one time, at most. The reader keeps one, and closes it once it has another.
+const MOST_KEPT: usize = 4;
 /// The process numbers of the copies for which `waitpid` was not called yet; 0 for an unused entry. The number is
 /// negative if the program has waited for the copy.
-static COPIES: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];
+static COPIES: [AtomicI32; MOST + MOST_KEPT] = [const { AtomicI32::new(0) }; MOST + MOST_KEPT];
 
 /// The copies of this process. A program must not find them among its children.
 #[derive(Debug)]
@@ -81,12 +84,98 @@ const CHILDREN: usize = 512;
 /// Makes a copy, or returns the system's error number. The process stops for as long as a fork takes. In the copy,
 /// `add_stacks` adds the stacks that the engine has.
 pub(crate) fn make(add_stacks: fn(&mut ThreadTable)) -> Result<CopyHandle, c_int> {
-    // In a signal handler that interrupted an allocation, this thread may hold a lock. If a filter of system calls is
-    // installed, the calls may end the process.
-    if slot().guard.is_set() || confined::is_confined() {
+    // In a signal handler that interrupted an allocation this thread may hold a lock.
+    if slot().guard.is_set() {
         return Err(error_numbers::BUSY);
     }
     let _inside = Inside::deeper();
+    let (process, hold) = clone_process(add_stacks, None)?;
+    // A thread of the program may wait for its children.
+    let _ = note(&COPIES[..MOST], process);
+    // Who asked for the copy may read it once it is ready.
+    is_told(hold, TIME_TO_BEGIN_MILLISECONDS);
+    Ok(CopyHandle { process, hold })
+}
+
+/// What the reader of a kept copy learns of it, as three numbers of 64 bits.
+pub(crate) struct CopyFacts {
+    /// The process that was copied.
+    pub(crate) process: u64,
+    /// Requested bytes of all blocks.
+    pub(crate) bytes: u64,
+    /// The time since the engine started.
+    pub(crate) milliseconds: u64,
+}
+
+impl CopyFacts {
+    fn bytes(&self) -> [u8; 24] {
+        let mut bytes = [0; 24];
+        let words = [self.process, self.bytes, self.milliseconds];
+        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+}
+
+/// Makes a copy that connects to the socket at `path`, sends the facts, and stays until the reader there closes the connection,
+/// also after this process has ended. The thread is inside the engine, and holds no lock.
+pub(crate) fn keep(path: &[u8], facts: CopyFacts, add_stacks: fn(&mut ThreadTable)) -> Result<(), c_int> {
+    let places = &COPIES[MOST..];
+    for place in places {
+        let process = place.load(Ordering::Acquire);
+        // SAFETY: a null pointer asks for no status. The flag is for children that send no signal.
+        let ended =
+            || unsafe { libc::waitpid(process, core::ptr::null_mut(), libc::__WALL | libc::WNOHANG) != 0 };
+        if process < 0 || process > 0 && ended() {
+            place.store(0, Ordering::Release);
+        }
+    }
+    // A vfork's child shares the memory of its parent, which alone knows the copies.
+    // SAFETY: the function has no precondition.
+    let this = unsafe { libc::getpid() };
+    let is_own = !process_id::is_another_than_started() || fork::is_child_of_fork(this as u32);
+    if !is_own || places.iter().all(|place| place.load(Ordering::Relaxed) != 0) {
+        return Err(error_numbers::BUSY);
+    }
+    let reader =
+        KeepingReader { address: address_of(path).ok_or(error_numbers::INVALID)?, facts: facts.bytes() };
+    let (process, hold) = clone_process(add_stacks, Some(&reader))?;
+    let _ = note(places, process);
+    // The reader knows the copy before this process can end.
+    is_told(hold, TIME_TO_BEGIN_MILLISECONDS);
+    close(hold);
+    Ok(())
+}
+
+/// Who keeps a copy, and what the copy sends.
+struct KeepingReader {
+    address: libc::sockaddr_un,
+    facts: [u8; 24],
+}
+
+/// The address of the socket at a path; `None` if the path is too long.
+fn address_of(path: &[u8]) -> Option<libc::sockaddr_un> {
+    // SAFETY: all zeros are a valid address.
+    let mut address = unsafe { MaybeUninit::<libc::sockaddr_un>::zeroed().assume_init() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    // The last byte stays 0.
+    let places = address.sun_path.get_mut(..path.len() + 1)?;
+    for (place, byte) in places.iter_mut().zip(path) {
+        *place = *byte as c_char;
+    }
+    Some(address)
+}
+
+/// Clones this process. Returns the number of the copy, and the socket on which the copy sends a byte once it is ready.
+fn clone_process(
+    add_stacks: fn(&mut ThreadTable),
+    reader: Option<&KeepingReader>,
+) -> Result<(c_int, c_int), c_int> {
+    // A filter of system calls may end the process.
+    if confined::is_confined() {
+        return Err(error_numbers::BUSY);
+    }
     let mut ends = [0; 2];
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
     // SAFETY: `ends` is a place for two descriptors.
@@ -108,29 +197,29 @@ pub(crate) fn make(add_stacks: fn(&mut ThreadTable)) -> Result<CopyHandle, c_int
                     add_stacks(threads);
                     threads.show();
                 }
-                wait(theirs, process)
+                begin(theirs);
+                match reader {
+                    Some(reader) => wait_for_reader(theirs, reader),
+                    None => wait(theirs, process),
+                }
             }
-            child if child > 0 => {
-                let copy = CopyHandle { process: child as c_int, hold };
-                // A thread of the program may wait for its children.
-                let is_free = |place: &&AtomicI32| {
-                    place.compare_exchange(0, copy.process, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-                };
-                let _ = COPIES.iter().find(is_free);
-                Ok(copy)
-            }
+            child if child > 0 => Ok(child as c_int),
             _ => Err(error_number()),
         }
     });
     signals::set_mask(before);
     close(theirs);
-    if made.is_ok() {
-        // Wait until the copy is ready: the caller may read it at once.
-        is_told(hold, TIME_TO_BEGIN_MILLISECONDS);
-    } else {
+    if made.is_err() {
         close(hold);
     }
-    made
+    made.map(|child| (child, hold))
+}
+
+/// Notes a copy at a free place.
+fn note(places: &[AtomicI32], process: c_int) -> bool {
+    let is_free =
+        |place: &AtomicI32| place.compare_exchange(0, process, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+    places.iter().any(is_free)
 }
 
 /// Ends a copy, and waits until it has ended.
@@ -160,24 +249,61 @@ fn wait_for(process: c_int) {
     }
 }
 
-/// Runs in the copy: it reports that it is ready, waits until the other end of its socket or the process ends, and
-/// ends. It only makes system calls, because other threads may have been in the middle of any operation.
-fn wait(socket: c_int, process: c_int) -> ! {
-    // A kernel without this permission does not need it.
-    // SAFETY: the call lets other processes of this user read this process's memory.
+/// The start of a copy, which then waits. It makes system calls only: the copy may lie in the middle of anything that other
+/// threads did.
+fn begin(socket: c_int) {
+    // A kernel that knows no such permission needs none.
+    // SAFETY: lets other processes of this user read this one's memory.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, NOTHING, NOTHING, NOTHING) };
     // SAFETY: a string that ends in 0.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"dmd-copy".as_ptr(), NOTHING, NOTHING, NOTHING) };
     close_all_but(socket);
-    // SAFETY: the call sends one byte. If no process reads it, the copy ends below.
+}
+
+fn say_ready(socket: c_int) {
+    // SAFETY: the call sends one byte. If no process reads it, the copy ends by itself.
     unsafe { libc::send(socket, [0_u8].as_ptr().cast(), 1, libc::MSG_NOSIGNAL) };
+}
+
+/// Waits until the other end of the copy's socket or the process ends, and ends.
+fn wait(socket: c_int, process: c_int) -> ! {
+    say_ready(socket);
     loop {
         // SAFETY: the function has no precondition.
         if is_told(socket, LOOK_MILLISECONDS) || unsafe { libc::getppid() } != process {
-            // SAFETY: the call ends this process, which has only one thread.
-            unsafe { libc::_exit(0) };
+            exit();
         }
     }
+}
+
+/// Connects to the reader, waits until it closes the connection, and ends.
+fn wait_for_reader(socket: c_int, reader: &KeepingReader) -> ! {
+    // If memory is short, the system is to end the copy and not the program.
+    // SAFETY: a string that ends in 0.
+    let score = unsafe { libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY) };
+    // SAFETY: four bytes. The call fails without the file.
+    unsafe { libc::write(score, c"1000".as_ptr().cast(), 4) };
+    close(score);
+    // SAFETY: the function has no precondition.
+    let stream = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
+    let length = size_of_val(&reader.address) as libc::socklen_t;
+    // SAFETY: an address of this length.
+    let connected = unsafe { libc::connect(stream, (&raw const reader.address).cast(), length) };
+    if connected != 0 {
+        exit();
+    }
+    let facts = &reader.facts;
+    // SAFETY: bytes of this length.
+    unsafe { libc::send(stream, facts.as_ptr().cast(), facts.len(), libc::MSG_NOSIGNAL) };
+    say_ready(socket);
+    close(socket);
+    while !is_told(stream, LOOK_MILLISECONDS) {}
+    exit()
+}
+
+fn exit() -> ! {
+    // SAFETY: ends this process, which has one thread.
+    unsafe { libc::_exit(0) }
 }
 
 /// Whether the other end of a socket sends a byte or closes within this time.

@@ -14,3 +14,14 @@ pub(crate) fn make(_add_stacks: fn(&mut ThreadTable)) -> Result<CopyHandle, c_in
 }
 
 pub(crate) fn end(_copy: CopyHandle) {}
+
+/// What a reader learns of a copy.
+pub(crate) struct CopyFacts {
+    pub(crate) process: u64,
+    pub(crate) bytes: u64,
+    pub(crate) milliseconds: u64,
+}
+
+pub(crate) fn keep(_path: &[u8], _facts: CopyFacts, _add_stacks: fn(&mut ThreadTable)) -> Result<(), c_int> {
+    Err(UNSUPPORTED)
+}

@@ -4,7 +4,9 @@
 mod again;
 
 use core::ffi::{CStr, c_char};
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use dmd_format::first_process::{self, FirstProcess};
@@ -168,4 +170,24 @@ fn with_number(pattern: &str, number: &str) -> String {
     let dot = name.char_indices().skip(1).find(|(_, c)| *c == '.').map_or(name.len(), |(at, _)| at);
     let (head, tail) = pattern.split_at(name_start + dot);
     format!("{head}-{number}{tail}")
+}
+
+/// The peak of the resident memory before the process wrote its last dump, in bytes; 0 before that.
+static RESIDENT_PEAK: AtomicU64 = AtomicU64::new(0);
+
+/// Notes the peak of the resident memory: reporters, symbols and the dump itself may take more.
+pub(crate) fn note_resident_peak() {
+    // The buffer is not on the heap, which is the program's.
+    let mut status = [0; 4096];
+    let file = File::open("/proc/self/status");
+    let read = file.and_then(|mut file| file.read(&mut status)).unwrap_or_default();
+    let status = str::from_utf8(&status[..read]).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    RESIDENT_PEAK.store(kib.unwrap_or_default() << 10, Ordering::Relaxed);
+}
+
+/// The peak that [`note_resident_peak`] noted. Other systems do not tell it.
+pub(crate) fn resident_peak() -> Option<u64> {
+    Some(RESIDENT_PEAK.load(Ordering::Relaxed)).filter(|bytes| *bytes > 0)
 }

@@ -52,13 +52,16 @@ impl ThreadTable {
         // SAFETY: zeroed pages of this size, which only this thread uses.
         let bytes = unsafe { slice::from_raw_parts_mut(pages, BYTES) };
         let mut threads = Self { bytes, listed: 0, recorded: 0 };
+        // SAFETY: the function has no precondition.
+        let this = unsafe { libc::gettid() } as u64;
         for_each_thread(|name| {
             let at = NUMBERS + threads.listed * THREAD;
             let Some(row) = threads.bytes[..MOST].get_mut(at..at + THREAD) else { return };
             let Some(number) = str::from_utf8(name).ok().and_then(|name| name.parse::<u64>().ok()) else {
                 return;
             };
-            let (stack, code) = place_of(number);
+            // This one is in the engine. Where the program called it is known from its last stack.
+            let (stack, code) = if number == this { (0, 0) } else { place_of(number) };
             for (word, value) in row.chunks_exact_mut(8).zip([number, stack, code]) {
                 word.copy_from_slice(&value.to_le_bytes());
             }

@@ -11,6 +11,7 @@
 //! to a new level are part of the state at that level, so they are not a change.
 
 mod change;
+mod fall;
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -21,6 +22,7 @@ use crate::tables::pending::{BlockAmount, PendingEvents};
 use crate::tables::trace_id::TraceId;
 use crate::tables::trace_tree::{StackNode, TraceTree};
 use change::{CompactChange, StackChange};
+pub(crate) use fall::PeakFall;
 
 /// The level is in the upper 16 bits of a word, above a signed number.
 const LEVEL_SHIFT: u32 = 48;
@@ -60,6 +62,7 @@ pub(crate) struct Peak {
     made: AtomicU32,
     mapped: AtomicUsize,
     lost: AtomicU64,
+    pub(crate) fall: PeakFall,
 }
 
 impl HeapLevel {
@@ -117,6 +120,7 @@ impl Peak {
             made: AtomicU32::new(0),
             mapped: AtomicUsize::new(0),
             lost: AtomicU64::new(0),
+            fall: PeakFall::new(),
         }
     }
 
@@ -232,9 +236,13 @@ impl Peak {
                 Ok(_) if level > highest => {
                     self.reached.fetch_max(clock::nanoseconds(), Ordering::Relaxed);
                     self.allowance.store((level.pending() - PENDING) as usize, Ordering::Relaxed);
+                    self.fall.reached(level.bytes());
                     return None;
                 }
-                Ok(_) => return Some(highest),
+                Ok(_) => {
+                    self.fall.at(sum);
+                    return Some(highest);
+                }
                 Err(other) => old = other,
             }
         }
@@ -243,6 +251,11 @@ impl Peak {
     /// The level of the highest sum.
     pub(crate) fn level(&self) -> HeapLevel {
         unpacked(self.sum.0.load(Ordering::Relaxed)).0
+    }
+
+    /// Bytes of all blocks, without what threads keep pending.
+    pub(crate) fn sum(&self) -> u64 {
+        unpacked(self.sum.0.load(Ordering::Relaxed)).1.max(0) as u64
     }
 
     /// The change of a stack. Makes it if the stack has none. Returns `None` if memory is short. Blocks without a

@@ -41,6 +41,21 @@ fn a_reporter_that_ends_the_process_does_not_keep_the_dump() {
     }
 }
 
+/// The process has until then sent no byte of it.
+#[test]
+fn a_dump_that_was_asked_for_is_sent_before_the_process_ends() {
+    for mut command in [command(victim("exits")), preloaded(victim("exits"), "--stacks=full")] {
+        command.arg("meanwhile").env("DMD", "--stacks=full");
+        let mut waiting = Waiting::start(command);
+        let dump = waiting.ask("dmd-dump");
+        assert_eq!(waiting.child.wait().unwrap().code(), Some(7));
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(&dump[..]).read_to_string(&mut text).unwrap();
+        let dump: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(count(&dump, |block| block["req"] == 10_000), 100);
+    }
+}
+
 /// The thread that writes the dump waits for the reporter, which runs on another thread.
 #[test]
 fn a_dump_that_was_asked_for_is_the_last_one_then() {

@@ -1,11 +1,13 @@
 //! A reporter that ends the process. Usage, with `DMD`: `exits WHEN`. It ends the process in a `dump`, in a `report`,
-//! in a `late` report with a deadline, or when another process has `asked` through the socket.
+//! in a `late` report with a deadline, or when another process has `asked` through the socket. With `meanwhile` the main
+//! thread ends the process while a reporter still runs.
 
 #![allow(clippy::print_stdout, reason = "tells the test")]
 
 use std::alloc::System;
 use std::io::Read as _;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use memory_reporter::{CollectOptions, MemoryReporter, Reports, collect_reports};
@@ -17,6 +19,9 @@ memory_reporter::define_reporter!("explicit/pages", Heap, &PAGES, "Memory used b
 static WORDS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 memory_reporter::define_reporter!("explicit/words", Heap, &WORDS, "Memory used by words.");
 
+/// A reporter runs.
+static REPORTING: AtomicBool = AtomicBool::new(false);
+
 struct Exits;
 memory_reporter::register_reporter!(Exits);
 
@@ -27,7 +32,11 @@ impl MemoryReporter for Exits {
     }
 
     fn collect_reports(&self, _: &mut Reports) {
-        std::process::exit(7);
+        if std::env::args().nth(1).as_deref() != Some("meanwhile") {
+            std::process::exit(7);
+        }
+        REPORTING.store(true, Ordering::Release);
+        std::thread::sleep(Duration::from_millis(300));
     }
 }
 
@@ -39,6 +48,13 @@ fn main() {
         Some("report") => drop(collect_reports(&CollectOptions::new())),
         Some("late") => {
             drop(collect_reports(&CollectOptions::new().deadline(Duration::from_secs(600))));
+        }
+        Some("meanwhile") => {
+            println!("ready");
+            while !REPORTING.load(Ordering::Acquire) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            std::process::exit(7);
         }
         _ => {
             println!("ready");

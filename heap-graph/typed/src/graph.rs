@@ -17,7 +17,7 @@ const ROOT: NodeId = NodeId(1);
 pub const ROOTS: &str = "roots";
 
 /// The name of edges to blocks without a known holder: blocks, statics and threads do not hold them.
-pub(crate) const FROM_OUTSIDE: &str = "held from outside of the heap";
+pub const FROM_OUTSIDE: &str = "held from outside of the heap";
 
 /// The name of edges to one block of each cycle that only the cycle itself holds.
 pub(crate) const IN_A_CYCLE: &str = "in a cycle that nothing else holds";

@@ -158,6 +158,11 @@ impl<'i> TypedHeap<'i> {
         Ok(heap)
     }
 
+    /// Whether debug information has the fields of types. Without them, holders, waste and tasks are unknown.
+    pub fn knows_fields(&self) -> bool {
+        self.walk.info().vtable_count() > 0
+    }
+
     /// The blocks, sorted by address.
     pub fn blocks(&self) -> &[HeapBlock] {
         &self.blocks

@@ -92,7 +92,7 @@ pub use census::{TypeCensus, TypeCensusRow};
 pub use debug_info::{DebugInfo, Library, TypeId};
 pub use duplicates::{DuplicateRow, Duplicates};
 pub use error::{DebugInfoLimit, TypedError};
-pub use graph::ROOTS;
+pub use graph::{FROM_OUTSIDE, ROOTS};
 pub use holding_chains::{ChainLink, HolderRow, HoldingChains};
 pub use infer::{TypeOrigin, TypedHeap};
 pub use memory::{CoreFile, LayeredMemory, MemorySource, ProcessMemory, ScanMemory};

@@ -85,6 +85,14 @@ impl LiveCopy {
         Ok(Self { engine, copy })
     }
 
+    /// Makes one that the reader in the engine's options keeps. Errors are as in [`make`](Self::make).
+    #[allow(unsafe_code, reason = "calls a function of another library")]
+    pub(crate) fn keep() -> io::Result<()> {
+        let engine = engine().ok_or(io::ErrorKind::Unsupported)?;
+        // SAFETY: the function takes null.
+        done(unsafe { (engine.copy_process)(core::ptr::null_mut()) })
+    }
+
     /// The process number of the copy.
     pub(crate) fn process(&self) -> u32 {
         self.copy.process as u32

@@ -5,9 +5,12 @@ use std::fs::{self, File};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::collect::{ForDump, for_dump};
+use crate::reporting::isolation;
 use crate::{engine_abi, platform};
 
 use super::turns;
@@ -15,8 +18,63 @@ use super::turns;
 /// The name of the request.
 pub(super) const REQUEST: &str = "dmd-dump";
 
+<<<<<<< HEAD
 /// Sends a dump. The engine first runs all reporters, and marks the blocks that they report.
+=======
+/// The time that the end of the process waits for answers.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+
+/// The process that sends dumps, in the upper half, and the number of these dumps. The child of a fork has no thread that
+/// sends one.
+static SENDING: AtomicU64 = AtomicU64::new(0);
+const PROCESS_SHIFT: u32 = 32;
+
+/// A dump that is being written or sent, until this is dropped.
+struct SentDump;
+
+impl SentDump {
+    fn begin() -> Self {
+        change_sending(|sending| sending + 1);
+        Self
+    }
+}
+
+impl Drop for SentDump {
+    fn drop(&mut self) {
+        change_sending(|sending| sending.saturating_sub(1));
+    }
+}
+
+/// The number of dumps that this process sends.
+fn sending(word: u64) -> u64 {
+    let process = u64::from(std::process::id());
+    if word >> PROCESS_SHIFT == process { word & ((1 << PROCESS_SHIFT) - 1) } else { 0 }
+}
+
+fn change_sending(change: impl Fn(u64) -> u64) {
+    let process = u64::from(std::process::id()) << PROCESS_SHIFT;
+    let changed = |word| Some(process | change(sending(word)));
+    // The function always gives a value.
+    let _ = SENDING.fetch_update(Ordering::AcqRel, Ordering::Acquire, changed);
+}
+
+/// Waits until all dumps are sent, for a bounded time: the process is about to end.
+pub(super) fn finish() {
+    let begun = Instant::now();
+    // A reporter that ends the process would wait for its own dump.
+    while !isolation::is_reporting()
+        && sending(SENDING.load(Ordering::Acquire)) > 0
+        && begun.elapsed() < LONGEST_WAIT
+    {
+        thread::sleep(BETWEEN_LOOKS);
+    }
+}
+
+/// Sends a dump, for which the engine runs all reporters and marks the blocks that they report.
+>>>>>>> 44904a14 (reporter: a process that ends sends the dumps asked for)
 pub(super) fn answer(out: &mut dyn Write) -> io::Result<()> {
+    let _sent = SentDump::begin();
     let mut dump = dump(turns::DEADLINE, false)?;
     io::copy(&mut dump, out)?;
     Ok(())

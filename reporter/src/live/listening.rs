@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use crate::platform::{self, ListenError};
 use crate::process_lock::ProcessLock;
 
+use super::dmd_dump;
 use super::serve::LiveServer;
 
 /// The options of [`listen_with`].
@@ -149,8 +150,14 @@ impl Drop for SharedListener {
 
 static CURRENT: ProcessLock<Weak<SharedListener>> = ProcessLock::new(Weak::new());
 
+<<<<<<< HEAD
 /// Removes the socket. Any thread may end the program and so call this, so the function does not wait.
+=======
+/// Removes the socket, and lets peers get the dumps that they wait for. Whatever thread ends the program calls this, so it
+/// waits for no lock.
+>>>>>>> 44904a14 (reporter: a process that ends sends the dumps asked for)
 fn at_exit() {
+    dmd_dump::finish();
     if let Some(current) = CURRENT.try_lock()
         && let Some(shared) = current.upgrade()
     {

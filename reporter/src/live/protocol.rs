@@ -164,6 +164,7 @@ pub(super) struct LiveRequest {
     pub(super) record: Option<String>,
     pub(super) per_million: Option<u64>,
     pub(super) length: Option<u64>,
+    pub(super) keep: bool,
 }
 
 impl LiveRequest {
@@ -182,6 +183,7 @@ impl LiveRequest {
             record: object.optional("record")?,
             per_million: object.optional("per_million")?,
             length: object.optional("length")?,
+            keep: flag("keep")?,
         })
     }
 }

@@ -98,6 +98,7 @@ impl ProcessIdentity {
                 Some(path) => record(peer, path),
                 None => track(peer, request.sample_bytes.unwrap_or(tracking::SAMPLE_BYTES)),
             },
+            COPY_REQUEST if engine_abi::is_connected() && request.keep => keep_copy(peer),
             COPY_REQUEST if engine_abi::is_connected() => copy(peer),
             log::REQUEST if engine_abi::may_record() => {
                 stream_log(peer, request.per_million.unwrap_or(log::ALL), request.length)
@@ -186,17 +187,27 @@ fn record(peer: &mut Peer, path: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// Why there is no copy.
+fn refuse_copy(peer: &mut Peer, error: &io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::Unsupported {
+        return refuse(peer, "DMD records nothing in this process now, or the system cannot copy processes");
+    }
+    refuse(peer, &format!("cannot copy the process: {error}"))
+}
+
+/// Makes a copy for the reader in DMD's options. The answer has no number: the reader learns it from the copy.
+fn keep_copy(peer: &mut Peer) -> io::Result<()> {
+    match engine_abi::LiveCopy::keep() {
+        Ok(()) => peer.write_all(CopyAnswer { version: VERSION, pid: 0 }.to_line().as_bytes()),
+        Err(error) => refuse_copy(peer, &error),
+    }
+}
+
 /// Keeps a copy of the process until the peer sends a line or hangs up.
 fn copy(peer: &mut Peer) -> io::Result<()> {
     let copied = match engine_abi::LiveCopy::make() {
         Ok(copied) => copied,
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-            return refuse(
-                peer,
-                "DMD records nothing in this process now, or the system cannot copy processes",
-            );
-        }
-        Err(error) => return refuse(peer, &format!("cannot copy the process: {error}")),
+        Err(error) => return refuse_copy(peer, &error),
     };
     let told = CopyAnswer { version: VERSION, pid: copied.process() };
     peer.write_all(told.to_line().as_bytes())?;

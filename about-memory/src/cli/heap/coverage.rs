@@ -4,7 +4,9 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use dmd_analyze::program::HeapOverview;
 use dmd_analyze::recording::Moment;
+use dmd_analyze::{AnalyzeError, DumpTime, Mode};
 
 use super::super::dump_limits::DumpLimits;
 use super::super::recorded::DumpOrRecording;
@@ -15,8 +17,8 @@ Examples:
   about-memory heap coverage dmd.json.gz
   about-memory heap coverage --by type dmd.json.gz
 
-Reporters run when the program writes the dump, so coverage is of that time. To see the coverage near the peak:
-  about-memory run --when 'heap > 1 GiB' -- my-program";
+Reporters run when the program writes the dump. At the peak a block counts as reported if they reported a block of the same
+stack then. A dump near the peak has exact reports: about-memory run --when 'heap > 1 GiB' -- my-program";
 
 /// The key that groups the rows of the table.
 #[derive(Clone, Copy, Default, ValueEnum)]
@@ -35,9 +37,10 @@ pub(crate) struct CoverageCommand {
     /// Group the blocks by this.
     #[arg(long, value_enum, default_value_t, value_name = "KEY")]
     by: CoverageGrouping,
-    /// The time whose blocks to show. Only `end` has reports.
-    #[arg(long, value_name = "TIME", default_value = "end", hide = true)]
-    at: Moment,
+    /// Show the blocks at this time: `peak`, `end` or a time after the start such as `12.5s` or `1m30s`. A dump has the two only.
+    /// [default: end; or peak, if the heap has shrunk by a tenth since and reporters reported a block]
+    #[arg(long, value_name = "TIME")]
+    at: Option<Moment>,
     #[command(flatten)]
     symbols: symbols::SymbolSearch,
     #[command(flatten)]
@@ -46,13 +49,7 @@ pub(crate) struct CoverageCommand {
 
 impl CoverageCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
-        if self.at != Moment::End {
-            return Err(Failure::Usage(
-                "--at: reporters run when the program writes the dump, so only `end` has reports; to see the coverage \
-                 near the peak, write a dump there: about-memory run --when 'heap > SIZE' -- PROGRAM"
-                    .to_owned(),
-            ));
-        }
+        let failure = |error: anyhow::Error| Failure::File(self.file.display().to_string(), error);
         let options = self.limits.options();
         let mut dump = DumpOrRecording::read(&self.file, &options)?.into_dump(
             &self.file,
@@ -64,8 +61,21 @@ impl CoverageCommand {
             CoverageGrouping::Crate => dmd_analyze::CoverageKey::Crate,
             CoverageGrouping::Type => dmd_analyze::CoverageKey::Type,
         };
-        let coverage = dmd_analyze::Coverage::by(dump, key)
-            .map_err(|error| Failure::File(self.file.display().to_string(), error.into()))?;
+        let at = match self.at {
+            Some(Moment::Peak) => DumpTime::Peak,
+            Some(Moment::End) => DumpTime::End,
+            None if dump.has_reports() => HeapOverview::new(&dump, None).at,
+            None => DumpTime::End,
+            Some(_) => return Err(failure(AnalyzeError::OneTime.into())),
+        };
+        if at == DumpTime::Peak && dump.mode() == Mode::DarkMatter && !dump.has_reports() {
+            return Err(failure(anyhow::anyhow!(
+                "reporters reported no block when the program wrote the dump, so the coverage at the peak is unknown; write a \
+                 dump near it: about-memory run --when 'heap > SIZE' -- PROGRAM"
+            )));
+        }
+        let dump = dump.at(at).map_err(|error| failure(error.into()))?;
+        let coverage = dmd_analyze::Coverage::by(dump, key).map_err(|error| failure(error.into()))?;
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
         write!(out, "{coverage}").and_then(|()| out.flush()).map_err(Failure::Output)
     }

@@ -85,17 +85,35 @@ impl HeapSource {
     }
 
     fn open_process(pid: u32, timeout: Duration, limits: &DumpReadOptions) -> Result<Self, Failure> {
-        let failure = |error: anyhow::Error| Failure::File(format!("process {pid}"), error);
-        let stopped = ProcessMemory::stopped(pid).map_err(|error| failure(error.into()))?;
-        let (memory, copy) = match stopped {
-            Some(memory) => (memory, None),
+        let failure = |error: TypedError| Failure::File(format!("process {pid}"), error.into());
+        match ProcessMemory::stopped(pid).map_err(failure)? {
+            Some(memory) => Self::read_process(pid, memory, None, limits),
             None => {
                 let copy =
                     ForkedProcess::take(pid, timeout).map_err(|error| live_input::failure(&[pid], error))?;
-                let memory = ProcessMemory::open(copy.pid()).map_err(|error| failure(error.into()))?;
-                (memory, Some(copy))
+                Self::open_copy(pid, copy, limits)
             }
-        };
+        }
+    }
+
+    /// Opens a copy of the process with the number `pid`.
+    pub(super) fn open_copy(
+        pid: u32,
+        copy: ForkedProcess,
+        limits: &DumpReadOptions,
+    ) -> Result<Self, Failure> {
+        let memory = ProcessMemory::open(copy.pid())
+            .map_err(|error| Failure::File(format!("process {pid}"), error.into()))?;
+        Self::read_process(pid, memory, Some(copy), limits)
+    }
+
+    fn read_process(
+        pid: u32,
+        memory: ProcessMemory,
+        copy: Option<ForkedProcess>,
+        limits: &DumpReadOptions,
+    ) -> Result<Self, Failure> {
+        let failure = |error: anyhow::Error| Failure::File(format!("process {pid}"), error);
         let mappings = memory.mappings().map_err(|error| failure(error.into()))?;
         let dump = read(&memory, &mappings, limits).map_err(|error| failure(error.into()))?;
         let memory = match copy {

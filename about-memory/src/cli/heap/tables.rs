@@ -14,7 +14,7 @@ use typed_heap::{TypedHeap, WasteKind};
 
 use super::super::input::InputArgument;
 use super::super::{Failure, new_file};
-use super::{TYPED, TypedHeapReader, counted, size, tasks, types, waste};
+use super::{NO_FIELDS, TYPED, TypedHeapReader, counted, size, tasks, types, waste};
 
 /// The page gets at most this many rows of a table.
 const ROWS: usize = 1000;
@@ -23,10 +23,10 @@ const ROWS: usize = 1000;
 pub(crate) fn save_graph(
     heap: &TypedHeap<'_>,
     dump: &Dump,
-    source: &InputArgument,
+    source: &str,
     path: &Path,
 ) -> Result<Graph, Failure> {
-    let graph = heap.graph(dump).map_err(|error| Failure::File(source.name(), error.into()))?;
+    let graph = heap.graph(dump).map_err(|error| Failure::File(source.to_owned(), error.into()))?;
     // The file is private because it contains names of types, fields and functions.
     let written = new_file::write(path, true, |out| -> io::Result<()> {
         heap_graph::snapshot::write(&graph, out, &SnapshotWriteOptions::new()).map(drop)
@@ -55,7 +55,7 @@ fn save(
 ) -> Result<TypeTables, Failure> {
     let mut tables = TypeTables::default();
     reading.with(source, timeout, |heap, memory, dump| {
-        let graph = save_graph(heap, dump, source, path)?;
+        let graph = save_graph(heap, dump, &source.name(), path)?;
         let census = heap.census();
         let rows = census.rows.iter().map(|row| TypeTableRow {
             bytes: row.bytes,
@@ -87,6 +87,7 @@ fn save(
         });
         let by_await = TypeTable::new("task", "Async tasks by await", census.bytes, rows.collect(), ROWS);
 
+        let is_known = heap.knows_fields();
         let waste = heap.waste(memory);
         let rows = waste.rows.iter().map(|row| TypeTableRow {
             bytes: row.unused_bytes,
@@ -119,6 +120,9 @@ fn save(
         if agreement.without_layout > 0 {
             summary += &format!(" {} without a layout.", counted(agreement.without_layout));
         }
+        if !is_known {
+            summary += &format!(" Fields, unused memory and async tasks are {NO_FIELDS}");
+        }
         let said = |why: &'static str| {
             move |(stack, owner, pointers): (&str, &str, u64)| TypeTableRow {
                 bytes: 0,
@@ -131,7 +135,10 @@ fn save(
         let merged = types::sorted(agreement.merged()).into_iter().map(said(": the compiler merged functions"));
         let rows = rows.chain(merged).collect();
         let disagreements = TypeTable::by_pointers("disagreement", "Disagreements", rows, ROWS);
-        let mut all = vec![by_type, by_field, unused];
+        let mut all = vec![by_type];
+        if is_known {
+            all.extend([by_field, unused]);
+        }
         all.extend([by_await, disagreements].into_iter().filter(|table| !table.rows.is_empty()));
         tables = TypeTables::new(summary, all);
         Ok(())

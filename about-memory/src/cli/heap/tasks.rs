@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use typed_heap::{AwaitedFuture, HeapTasks, TaskBranch, TaskRow};
 
 use super::super::Failure;
-use super::{AmountTable, HeapInput, about, left_out, print, size};
+use super::{AmountTable, HeapInput, NO_FIELDS, about, left_out, print, size};
 
 pub(crate) const EXAMPLES: &str = about!(
     "\
@@ -31,8 +31,12 @@ impl TasksCommand {
         self.heap.with(|heap, memory, dump| {
             let graph = heap.graph(dump).map_err(|error| self.heap.failure(error.into()))?;
             let tasks = heap.tasks(memory, &DominatorTree::new(&graph));
+            let is_known = heap.knows_fields();
             if self.heap.json {
-                return print(&self.json(&tasks));
+                return print(&self.json(&tasks, is_known));
+            }
+            if !is_known {
+                return print(&format!("The async tasks are {NO_FIELDS}\n"));
             }
             let all: u64 = heap.blocks().iter().map(|block| block.usable).sum();
             print(&self.text(&tasks, all, &Workspace::from_frames(dump.stacks().flatten())))
@@ -59,7 +63,7 @@ impl TasksCommand {
         text
     }
 
-    fn json(&self, tasks: &HeapTasks) -> String {
+    fn json(&self, tasks: &HeapTasks, is_known: bool) -> String {
         let row = |row: &TaskRow| {
             json!({
                 "awaits": row.awaits.iter().map(future_json).collect::<Vec<_>>(),
@@ -72,9 +76,9 @@ impl TasksCommand {
         };
         let rows: Vec<_> = tasks.rows.iter().take(self.heap.rows()).map(row).collect();
         let all = json!({
-            "tasks": tasks.tasks,
-            "bytes": tasks.bytes,
-            "retainedBytes": tasks.retained_bytes,
+            "tasks": is_known.then_some(tasks.tasks),
+            "bytes": is_known.then_some(tasks.bytes),
+            "retainedBytes": is_known.then_some(tasks.retained_bytes),
             "rows": rows,
         });
         format!("{all:#}\n")

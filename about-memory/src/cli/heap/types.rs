@@ -12,7 +12,7 @@ use super::super::Failure;
 use super::super::dump_limits::DumpLimits;
 use super::super::input::InputArgument;
 use super::super::symbols::SymbolSearch;
-use super::{AmountTable, HeapInput, TypedHeapReader, about, counted, left_out, print, size};
+use super::{AmountTable, HeapInput, NO_FIELDS, TypedHeapReader, about, counted, left_out, print, size};
 
 pub(crate) const EXAMPLES: &str = about!(
     "\
@@ -28,7 +28,7 @@ Examples:
 const DISAGREEMENTS: usize = 3;
 
 /// Returns the name of a field for texts. The root of the graph is not a type, and its fields have their own names.
-pub(super) fn name(field: &FieldSizes<'_>) -> String {
+pub(crate) fn name(field: &FieldSizes<'_>) -> String {
     match &field.field {
         _ if field.holder.as_str() != Some(ROOTS) => field.name(),
         Some(name) => name.to_string(),
@@ -70,10 +70,10 @@ impl TypesCommand {
                 let tree = DominatorTree::new(&graph);
                 let fields = sizes_by_field(&tree);
                 let all = tree.retained_size(NodeIndex::ROOT).unwrap_or_default();
-                print(&if self.heap.json {
-                    self.fields_json(&fields, all)
-                } else {
-                    self.fields(&fields, all)
+                print(&match (self.heap.json, heap.knows_fields()) {
+                    (true, _) => self.fields_json(&fields, all),
+                    (false, true) => self.fields(&fields, all),
+                    (false, false) => format!("The fields are {NO_FIELDS}\n"),
                 })
             }
         })

@@ -5,7 +5,7 @@ use serde_json::json;
 use typed_heap::{DuplicateRow, Duplicates, HeapWaste, WasteKind, WasteRow};
 
 use super::super::Failure;
-use super::{AmountTable, HeapInput, about, counted, left_out, print, size};
+use super::{AmountTable, HeapInput, NO_FIELDS, about, counted, left_out, print, size};
 
 pub(crate) const EXAMPLES: &str = about!(
     "\
@@ -41,7 +41,14 @@ impl WasteCommand {
                 });
             }
             let waste = heap.waste(memory);
-            print(&if self.heap.json { self.json(&waste, all) } else { self.text(&waste, all) })
+            let is_known = heap.knows_fields();
+            print(&match (self.heap.json, is_known) {
+                (true, _) => self.json(&waste, all, is_known),
+                (false, true) => self.text(&waste, all),
+                (false, false) => {
+                    format!("The unused memory of {} is {NO_FIELDS}\n", size(all)) + &slop(&waste)
+                }
+            })
         })
     }
 
@@ -111,10 +118,10 @@ impl WasteCommand {
                 counted(waste.unknown_blocks)
             );
         }
-        text + &format!("The allocator adds {} to what the program requested.\n", size(waste.slop))
+        text + &slop(waste)
     }
 
-    fn json(&self, waste: &HeapWaste, all: u64) -> String {
+    fn json(&self, waste: &HeapWaste, all: u64, is_known: bool) -> String {
         let row = |row: &WasteRow| {
             json!({
                 "type": row.name,
@@ -130,7 +137,7 @@ impl WasteCommand {
         let rows: Vec<_> = waste.rows.iter().take(self.heap.rows()).map(row).collect();
         let all = json!({
             "bytes": all,
-            "unusedBytes": waste.unused_bytes,
+            "unusedBytes": is_known.then_some(waste.unused_bytes),
             "unknownBlocks": waste.unknown_blocks,
             "unknownBytes": waste.unknown_bytes,
             "slop": waste.slop,
@@ -140,8 +147,12 @@ impl WasteCommand {
     }
 }
 
+fn slop(waste: &HeapWaste) -> String {
+    format!("The allocator adds {} to what the program requested.\n", size(waste.slop))
+}
+
 /// Returns a text with the unused bytes of a row, all bytes of its blocks or values, and how full they are.
-pub(super) fn unused(row: &WasteRow) -> String {
+pub(crate) fn unused(row: &WasteRow) -> String {
     let WasteRow { name, unused, values, .. } = row;
     let values = match unused {
         WasteKind::Variants => format!(", {values} {}", if *values == 1 { "value" } else { "values" }),

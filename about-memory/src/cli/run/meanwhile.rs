@@ -12,6 +12,7 @@ use clap::Args;
 use memory_report::tree::Forest;
 use memory_report::{Kind, Report, ReportSet, Units};
 
+use super::types::TypePlan;
 use super::{Failure, say};
 
 /// The dumps to write while the program runs.
@@ -22,7 +23,7 @@ pub(super) struct DumpPlan {
     #[arg(long, value_name = "TIME", value_parser = time)]
     every: Option<Duration>,
     /// Also write a dump each time this condition becomes true: `heap`, `resident` or `vsize`, a comparison, and a
-    /// limit. Checked about once a second.
+    /// limit. Checked about once a second. With --types, types of that time take the place of the dump.
     #[arg(long, value_name = "CONDITION")]
     when: Vec<Limit>,
     /// Let the program answer requests while it runs, such as `about-memory save --dump PID`. --every and --when imply it.
@@ -51,10 +52,15 @@ impl DumpPlan {
         Ok(())
     }
 
+    /// Whether the program is watched for a condition.
+    pub(super) fn has_conditions(&self) -> bool {
+        !self.when.is_empty()
+    }
+
     /// Returns the value of `$ABOUT_MEMORY` with which the program listens, if `always` is true or the options need it.
     /// `None` if the variable does not change.
     pub(super) fn listening(&self, always: bool) -> Option<String> {
-        let is_needed = always || self.listen || self.every.is_some() || !self.when.is_empty();
+        let is_needed = always || self.listen || self.every.is_some() || self.has_conditions();
         let words = env::var("ABOUT_MEMORY").unwrap_or_default();
         if !is_needed || words.split(',').any(|word| word.trim() == "listen") {
             return None;
@@ -86,8 +92,8 @@ pub(super) struct DumpThread {
 
 impl DumpThread {
     /// Starts the thread. `None` if no dump is planned or no thread can be started.
-    pub(super) fn start(plan: &DumpPlan, output: &Path, pid: u32) -> Option<Self> {
-        if plan.every.is_none() && plan.when.is_empty() {
+    pub(super) fn start(plan: &DumpPlan, types: &TypePlan, output: &Path, pid: u32) -> Option<Self> {
+        if plan.every.is_none() && plan.when.is_empty() && types.copy_after().is_none() {
             return None;
         }
         let (end, ended) = mpsc::channel();
@@ -99,14 +105,19 @@ impl DumpThread {
             written: 0,
             problem: None,
             is_unknown: false,
+            keeps_copies: types.is_on(),
         };
-        let every = plan.every;
+        let (every, copy_after) = (plan.every, types.copy_after());
         let thread = thread::Builder::new().name("dumps".to_owned()).spawn(move || {
             let start = Instant::now();
             let mut dump_at = every.map(|every| start + every);
             let mut check_at = (!watcher.conditions.is_empty()).then_some(start);
+            let mut copy_at = copy_after.map(|after| start + after);
             loop {
-                let next = dump_at.into_iter().chain(check_at).min().unwrap_or(start);
+                let Some(next) = dump_at.into_iter().chain(check_at).chain(copy_at).min() else {
+                    let _ = ended.recv();
+                    return watcher.finish();
+                };
                 match ended.recv_timeout(next.saturating_duration_since(Instant::now())) {
                     Err(RecvTimeoutError::Timeout) => {}
                     _ => return watcher.finish(),
@@ -118,6 +129,10 @@ impl DumpThread {
                     watcher.dump();
                     // After a slow dump, the program runs for a while before the next dump.
                     *at = (*at + every).max(Instant::now() + every / 2);
+                }
+                if copy_at.is_some_and(|at| at <= now) {
+                    copy_at = None;
+                    watcher.keep_copy();
                 }
                 if let Some(at) = &mut check_at
                     && *at <= now
@@ -155,6 +170,8 @@ struct ConditionWatcher {
     problem: Option<LiveError>,
     /// Whether the user was told that the process does not know an amount.
     is_unknown: bool,
+    /// A condition asks for a copy of the process, and not for a dump.
+    keeps_copies: bool,
 }
 
 impl ConditionWatcher {
@@ -166,6 +183,12 @@ impl ConditionWatcher {
                 say(&format!("wrote {}", path.display()));
             }
             Err(error) => self.problem = Some(error),
+        }
+    }
+
+    fn keep_copy(&mut self) {
+        if let Err(error) = live::keep_copy(self.pid, TIMEOUT) {
+            say(&format!("no types of this time: process {}: {error}", self.pid));
         }
     }
 
@@ -192,7 +215,9 @@ impl ConditionWatcher {
             is_time |= is_true && !*was_true;
             *was_true = is_true;
         }
-        if is_time {
+        if is_time && self.keeps_copies {
+            self.keep_copy();
+        } else if is_time {
             self.dump();
         }
     }

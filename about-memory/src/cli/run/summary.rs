@@ -5,34 +5,62 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use about_memory::HtmlOptions;
-use dmd_analyze::program::HeapOverview;
-use dmd_analyze::{Dump, DumpReadOptions};
+use dmd_analyze::program::{HeapOverview, HolderKey};
+use dmd_analyze::recording::Moment;
+use dmd_analyze::{Dump, DumpReadOptions, DumpTime};
 use memory_report::ReportSet;
 
 use super::super::symbols::SymbolSearch;
 use super::super::{Failure, first_screen, html, new_file, program_view, say};
 use super::resident::ResidentComparison;
+use super::types::TypeText;
 
-/// Prints the summary of a dump on standard error. `resident` is the peak of its process's resident memory. `is_sample`
-/// means that DMD recorded a sample of the blocks.
-pub(super) fn print(path: &Path, resident: Option<u64>, is_sample: bool) -> Result<(), Failure> {
+/// What else is known of the process of a dump.
+pub(super) struct SummaryFacts<'t> {
+    /// DMD recorded a sample of its blocks.
+    pub(super) is_sample: bool,
+    /// The time that the user chose.
+    pub(super) at: Option<Moment>,
+    pub(super) types: Option<&'t TypeText>,
+}
+
+impl SummaryFacts<'_> {
+    /// The time of the tables. With types it is theirs.
+    fn at(&self) -> Option<DumpTime> {
+        match self.at {
+            Some(Moment::End) => Some(DumpTime::End),
+            Some(_) => Some(DumpTime::Peak),
+            None => self.types.map(|_| DumpTime::Peak),
+        }
+    }
+}
+
+/// Prints the summary of a dump on standard error.
+pub(super) fn print(path: &Path, facts: &SummaryFacts<'_>) -> Result<(), Failure> {
     let dump = read(path)?;
-    let peaks = resident.zip(dump.peak());
-    let resident =
-        peaks.map(|(resident, heap)| ResidentComparison::new(resident, heap, is_sample).to_string());
-    let resident = resident.unwrap_or_default();
-    let overview = HeapOverview::new(&dump, None);
+    let resident = ResidentComparison::new(&dump, facts.is_sample);
+    let resident = resident.map(|compared| compared.to_string()).unwrap_or_default();
+    let types = facts.types.map(|types| types.text(dump.peak().map(dmd_analyze::DumpPeak::bytes)));
+    let overview = HeapOverview::new(&dump, facts.at());
     let dump = at(dump, &overview, path)?;
     let (has_lines, is_of_rust) = (dump.has_lines_of_program(), dump.is_of_rust());
     let view = program_view::options(io::stderr().is_terminal());
-    let Some(summary) = first_screen::heap_summary(dump, &overview, &view) else {
+    let Some(mut summary) = first_screen::heap_summary(dump, &view) else {
         if !resident.is_empty() {
             // If stderr is closed, there is no reader. The same applies below.
             let _ = write!(io::stderr(), "\n{resident}");
         }
         return Ok(());
     };
-    let mut text = format!("\n{resident}{summary}\n");
+    let types = match types {
+        Some(types) => {
+            // The types of the typed heap are better known than those of the stacks.
+            summary.tables.retain(|table| table.by == HolderKey::Site);
+            types + "\n"
+        }
+        None => String::new(),
+    };
+    let mut text = format!("\n{resident}{overview}{types}{summary}\n");
     if !has_lines {
         text += "The program has no line numbers. To get them, build it with debug information";
         text += match is_of_rust {

@@ -47,7 +47,7 @@ impl SnapshotSaveCommand {
 
     fn typed(&self, file: &Path) -> Result<(), Failure> {
         self.reading.with(&self.source, Some(self.timeout), |heap, _, dump| {
-            heap::save_graph(heap, dump, &self.source, file).map(drop)
+            heap::save_graph(heap, dump, &self.source.name(), file).map(drop)
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The blocks of a dump at one time: at the peak, or at the end.
 
 use dmd_format::Mode;
+use rustc_hash::FxHashMap;
 
 use super::peak::{DumpPeak, DumpStatistics, DumpTime, PeakStack};
 use super::trace_id::DumpTraceId;
@@ -23,8 +24,9 @@ impl Dump {
         self.statistics.as_ref()
     }
 
-    /// The dump with the blocks of one time. A dump of the peak has mode [`Mode::Live`], because no reporter ran at the
-    /// peak. Each of its blocks has the mean usable size of its stack's blocks, as a size without slop.
+    /// The dump with the blocks of one time. At the peak, each block has the mean usable size of its stack's blocks, as a size without slop.
+    /// Reporters do not run at the peak: a block counts as reported if they have reported a block of the same stack since. If
+    /// they have reported none, the mode at the peak is [`Mode::Live`].
     ///
     /// # Errors
     ///
@@ -37,23 +39,56 @@ impl Dump {
         if at != DumpTime::Peak || self.outline.is_some() {
             return Err(AnalyzeError::OneTime);
         }
+        let reports = self.reports_by_stack();
         let peak = self.peak.as_ref().ok_or(AnalyzeError::NoPeak)?;
         let sampled = self.sample.is_some();
-        self.blocks = peak.stacks.iter().flat_map(|stack| blocks(stack, sampled)).collect();
+        let with_reports = |stack: &PeakStack| {
+            let reports = reports.get(&stack.alloc.0).copied().unwrap_or(NO_REPORTS);
+            blocks(stack, sampled, reports)
+        };
+        self.blocks = peak.stacks.iter().flat_map(with_reports).collect();
         self.measurements.counts[0] = self.blocks.len();
-        self.mode = Mode::Live;
+        if reports.is_empty() {
+            self.mode = Mode::Live;
+            self.reporters.clear();
+        }
+        // The amounts are those of the end.
+        for reporter in &mut self.reporters {
+            (reporter.claimed, reporter.marked) = (0, 0);
+        }
         self.shown = at;
         self.scanned.clear();
         self.words.clear();
-        self.reporters.clear();
         self.faults.clear();
         Ok(self)
     }
+
+    /// Whether reporters have reported a block.
+    pub fn has_reports(&self) -> bool {
+        self.mode == Mode::DarkMatter && self.blocks.iter().any(|block| block.reps[0].index().is_some())
+    }
+
+    /// The reports of a block of each stack of which reporters have reported one.
+    fn reports_by_stack(&self) -> FxHashMap<u32, BlockReports> {
+        let is_reported =
+            |block: &&DumpBlock| block.reps[0].index().is_some() && block.alloc.index().is_some();
+        let reported = self.blocks.iter().filter(|_| self.mode == Mode::DarkMatter).filter(is_reported);
+        reported.map(|block| (block.alloc.0, (block.reps, block.reporters))).collect()
+    }
 }
+
+/// The stacks of the reports of a block, and the reporters.
+type BlockReports = ([DumpTraceId; 2], [u32; 2]);
+
+const NO_REPORTS: BlockReports = ([DumpTraceId::NONE; 2], [u32::MAX; 2]);
 
 /// The blocks of a stack as entries of a block list. DMD records only the sum of the sizes at the peak, so each block
 /// gets the mean size, rounded down or up so that the sum stays exact.
-fn blocks(stack: &PeakStack, sampled: bool) -> impl Iterator<Item = DumpBlock> + use<> {
+fn blocks(
+    stack: &PeakStack,
+    sampled: bool,
+    (reps, reporters): BlockReports,
+) -> impl Iterator<Item = DumpBlock> + use<> {
     let PeakStack { alloc, num, bytes } = *stack;
     let (size, larger) = (bytes / num, bytes % num);
     let of_size = move |(req, num)| DumpBlock {
@@ -61,8 +96,8 @@ fn blocks(stack: &PeakStack, sampled: bool) -> impl Iterator<Item = DumpBlock> +
         slop: 0,
         num,
         alloc,
-        reps: [DumpTraceId::NONE; 2],
-        reporters: [u32::MAX; 2],
+        reps,
+        reporters,
         sampled,
         // DMD has already weighted the sums.
         weight: 1.0,

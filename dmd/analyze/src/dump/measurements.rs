@@ -32,6 +32,11 @@ impl EngineMemory {
         Some(&mut self.sizes[at])
     }
 
+    /// The bytes of all tables.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.sizes.iter().flatten().copied().fold(0, u64::saturating_add)
+    }
+
     pub(crate) fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.sizes.iter().any(Option::is_some) {
             f.write_str("Data structures that persist after the dump:\n")?;

@@ -129,6 +129,7 @@ pub fn read_from(reader: impl Read, options: &DumpReadOptions) -> Result<Dump, A
         faults: Vec::new(),
         time: None,
         process: None,
+        resident_peak: None,
         measurements: EngineMemory::default(),
         peak: None,
         statistics: None,
@@ -178,6 +179,7 @@ struct DumpReader<'o, R: Read> {
     faults: Vec<WrittenFault>,
     time: Option<u64>,
     process: Option<u64>,
+    resident_peak: Option<u64>,
     measurements: EngineMemory,
     peak: Option<DumpPeak>,
     statistics: Option<DumpStatistics>,
@@ -332,12 +334,16 @@ impl<R: Read> DumpReader<'_, R> {
             return self.skip(1);
         }
         self.members("process", &mut |reader, key| {
-            if !matches!(key, "time" | "pid") {
+            if !matches!(key, "time" | "pid" | "residentPeak") {
                 return reader.skip(2);
             }
             if let ValueKind::Number(number) = reader.value(2)? {
                 let number = number.parse().ok();
-                *(if key == "time" { &mut reader.time } else { &mut reader.process }) = number;
+                match key {
+                    "time" => reader.time = number,
+                    "pid" => reader.process = number,
+                    _ => reader.resident_peak = number,
+                }
             }
             Ok(())
         })

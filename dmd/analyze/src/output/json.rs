@@ -14,8 +14,8 @@ use crate::records::{Analysis, BlockSums, CutStackId, KindSection, RecordTable, 
 ///   For a sample by bytes, `sampleBytes` is its mean distance.
 /// - `total`: sums.
 /// - `kinds`: each with `kind`, sums, `records` (the number of records without filters), and `shown`, the list of
-///   records. A record has sums, `sizes` (pairs of usable size and count, as in the text), `addresses` (scan mode), and
-///   the stacks `allocatedAt` and `reportedAt`, innermost frame first.
+///   records. A record has sums, `sizes` (pairs of usable size and count, as in the text; at the peak of a dump `meanSize` instead, unless
+/// there is one block), `addresses` (scan mode), and   the stacks `allocatedAt` and `reportedAt`, innermost frame first.
 /// - `reportFaults`, if reporters reported pointers without a live block: `kind` (`not-heap`, `interior` or `freed`),
 ///   `path`, `count`, the first `address`, the function `reporter` with its `place`, and the stack `reportedAt`.
 /// - `tables`: the requested tables.
@@ -84,6 +84,9 @@ impl AnalysisJson<'_> {
         f.write_str(", \"sizes\": [")?;
         list(f, &record.sizes, "", |f, (size, count)| write!(f, "[{size}, {count}]"))?;
         f.write_str("]")?;
+        if self.0.has_means() && record.sums.num > 1 {
+            write!(f, ", \"meanSize\": {}", record.sums.usable() / record.sums.num)?;
+        }
         if !record.addresses.is_empty() {
             f.write_str(", \"addresses\": [")?;
             list(f, &record.addresses, "", |f, address| write!(f, "\"{address:x}\""))?;

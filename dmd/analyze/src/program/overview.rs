@@ -27,6 +27,8 @@ pub struct HeapOverview {
     sample: Option<ByteSample>,
     /// Requested bytes and blocks at the end; `None` for a cumulative dump.
     end: Option<(u128, u128)>,
+    /// Reporters have reported a block.
+    is_reported: bool,
 }
 
 impl Dump {
@@ -63,13 +65,17 @@ fn is_in_program(frame: &CallFrame<'_>) -> bool {
     })
 }
 
+/// How blocks at the peak count as reported.
+const REPORTED_SINCE: &str =
+    "Reporters ran later: a block counts as reported if they reported a block of the same stack then.\n";
+
 /// The warning about a recording that started while the program ran.
 pub(super) const LATE: &str =
     "The recording began while the program ran. It contains neither older blocks nor their frees.\n";
 
 impl HeapOverview {
-    /// Collects the facts of a dump, and decides the time that a view should show: `at`, or by default the peak if no
-    /// reporter reported a block and the heap has shrunk by a tenth or more since the peak.
+    /// The facts of a dump, and the time that a view of it should show: `at`, or by default the peak if the heap has shrunk by a
+    /// tenth or more since.
     ///
     /// A dump from a recording has the blocks of one time only: the view shows that time.
     pub fn new(dump: &Dump, at: Option<DumpTime>) -> Self {
@@ -87,13 +93,8 @@ impl HeapOverview {
             let peak = u128::from(peak.bytes());
             end < peak - peak / SHRUNK
         });
-        let is_reported =
-            dump.blocks.iter().any(|block| block.reps[0].index().is_some()) || !dump.faults.is_empty();
-        let default = if has_shrunk && !is_reported && dump.mode != Mode::Cumulative {
-            DumpTime::Peak
-        } else {
-            DumpTime::End
-        };
+        let default =
+            if has_shrunk && dump.mode != Mode::Cumulative { DumpTime::Peak } else { DumpTime::End };
         let is_sample = dump.blocks.iter().any(|block| block.sampled);
         Self {
             at: at.unwrap_or(default),
@@ -102,6 +103,7 @@ impl HeapOverview {
             is_sample,
             sample: dump.sample().copied(),
             end: (dump.mode != Mode::Cumulative).then_some(end),
+            is_reported: dump.has_reports(),
         }
     }
 }
@@ -110,7 +112,13 @@ impl Display for HeapOverview {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.life(f)?;
         match (self.at, &self.peak) {
-            (DumpTime::Peak, Some(_)) => writeln!(f, "\nAt the peak (--at end shows the end):"),
+            (DumpTime::Peak, Some(_)) => {
+                writeln!(f, "\nAt the peak (--at end shows the end):")?;
+                if self.is_reported {
+                    f.write_str(REPORTED_SINCE)?;
+                }
+                Ok(())
+            }
             (DumpTime::End, Some(_)) => writeln!(f, "\nAt the end (--at peak shows the peak):"),
             (DumpTime::Time(time), _) => writeln!(f, "\n{} after the start:", seconds(time.as_secs_f64())),
             (DumpTime::Window(from, to), _) => writeln!(
@@ -141,6 +149,7 @@ impl HeapOverview {
             is_sample: false,
             sample: None,
             end: Some((outline.end.bytes, outline.end.blocks.into())),
+            is_reported: false,
         }
     }
 
@@ -203,11 +212,15 @@ impl HeapOverview {
         if let Some(sample) = &self.sample {
             let amounts = [1 << 20, 100 << 20];
             let [small, large] = amounts.map(|amount| size(whole(sample.largest_error(amount))));
+            // How many blocks of the sample were live at the peak is not known.
+            let recorded = match (self.at, sample.recorded) {
+                (DumpTime::Peak, _) | (_, 0) => String::new(),
+                (_, recorded) => format!(" of {}", count(recorded.into())),
+            };
             writeln!(
                 f,
-                "Estimated from a sample of {}, one per {} allocated. The standard error of an amount is at most\n\
+                "Estimated from a sample{recorded}, one block per {} allocated. The standard error of an amount is at most\n\
                  {small} for {}, {large} for {}.",
-                count(sample.recorded.into()),
                 size(sample.mean.into()),
                 size(amounts[0].into()),
                 size(amounts[1].into())

@@ -7,7 +7,7 @@ use super::holder::{BlockHolder, HolderFinder, HolderKey, names};
 use super::line::{bold, bytes, dim, tails};
 use super::node::{HolderNode, sum};
 use crate::print::{mark, number, percent};
-use crate::records::{Analysis, BlockSums};
+use crate::records::{Analysis, BlockSums, RecordKind};
 
 /// The minimum number of rows of a table. More rows follow until the rows have [`ENOUGH`] of the heap.
 const ROWS: usize = 5;
@@ -25,6 +25,8 @@ pub struct HeapSummary {
     pub total: BlockSums,
     /// The tables: by site, by type, by crate.
     pub tables: Vec<SummaryTable>,
+    /// The blocks that reporters report, and those that they do not, if they report any.
+    pub reported: Option<[BlockSums; 2]>,
     estimated: bool,
     width: usize,
     colour: bool,
@@ -73,7 +75,12 @@ impl HeapSummary {
                 root.add(&[holder], record.sums);
             }
         }
+        let mut parts = [BlockSums::default(); 2];
+        for section in &analysis.sections {
+            parts[usize::from(section.kind == RecordKind::Unreported)].add(section.sums);
+        }
         Self {
+            reported: (!analysis.has_no_reports()).then_some(parts),
             total,
             tables: keys.iter().zip(&roots).map(|(key, root)| table(*key, root, options)).collect(),
             estimated: analysis.sections.iter().any(|section| section.estimated),
@@ -134,6 +141,13 @@ impl Display for HeapSummary {
         let options = ProgramOptions::new().width(self.width).colour(self.colour).verbose(self.verbose);
         let whole = self.total.usable();
         let mark = mark(self.estimated);
+        if let Some([reported, unreported]) = self.reported {
+            let part = |sums: BlockSums| {
+                let share = percent(sums.usable(), whole);
+                format!("{mark}{} ({share})", bytes(sums.usable()))
+            };
+            writeln!(f, "Reported: {}. Unreported: {}.\n", part(reported), part(unreported))?;
+        }
         for (index, table) in self.tables.iter().enumerate() {
             if index > 0 {
                 f.write_str("\n")?;

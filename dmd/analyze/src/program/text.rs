@@ -108,7 +108,7 @@ impl ProgramText<'_> {
         let so_far = percent(so_far, whole);
         let num = blocks(record.sums.num);
         let before = format!("{index}. {mark}{}  {share} ({so_far} so far)  in {mark}{num}", bytes(usable));
-        let sizes = sizes(record, self.options.width.saturating_sub(before.chars().count()));
+        let sizes = if self.analysis.has_means() { mean(record) } else { sizes(record, self.options.width.saturating_sub(before.chars().count())) };
         writeln!(f, "\n{index}. {amount}  {share} ({so_far} so far)  in {mark}{num}{sizes}")?;
         stacks.type_of(f, record.alloc)?;
         stacks.stack(f, record.alloc)?;
@@ -135,6 +135,14 @@ impl ProgramText<'_> {
             self.analysis.faults.iter().try_for_each(|fault| writeln!(f, "  {fault}"))?;
         }
         Ok(())
+    }
+}
+
+/// The mean size of a record's blocks, such as `: mean 111 B`.
+fn mean(record: &StackRecord) -> String {
+    match record.sums.num {
+        ..=1 => String::new(),
+        blocks => format!(": mean {}", bytes(record.sums.usable() / blocks)),
     }
 }
 

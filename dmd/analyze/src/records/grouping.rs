@@ -163,7 +163,8 @@ impl<'o> BlockGrouping<'o> {
         let selection = ShownGroups::new(&groups, &unchanged);
         let mut sizes = sizes::sizes(&groups, &selection.place, selection.len).into_iter();
         let mut addresses = sizes::addresses(&groups, &selection.place, selection.len).into_iter();
-        let mut tables = tables::tables(&groups, &selection.of_kind).into_iter();
+        let has_means = invocations.iter().any(|invocation| invocation.has_means);
+        let mut tables = tables::tables(&groups, &selection.of_kind, has_means).into_iter();
         let mut sections = Vec::new();
         for of_kind in selection.of_kind {
             let (sums, estimated) = of_kind.sums(&groups);
@@ -171,7 +172,7 @@ impl<'o> BlockGrouping<'o> {
             let record = |group: u32| {
                 let StackGroup { sums, estimated, alloc, reps, reporters, .. } = groups.get(group).clone();
                 let (alloc, reps) = (groups.shown(alloc), reps.map(|stack| groups.shown(stack)));
-                let sizes = sizes.next().unwrap_or_default();
+                let sizes = sizes.next().filter(|_| !has_means || sums.num == 1).unwrap_or_default();
                 let addresses = addresses.next().unwrap_or_default();
                 StackRecord { sums, estimated, alloc, reps, reporters, sizes, addresses }
             };

@@ -35,8 +35,11 @@ pub(crate) struct TableRow {
     pub(crate) estimated: bool,
 }
 
-/// Makes the requested tables, for each kind.
-pub(super) fn tables(groups: &StackGroups<'_>, kinds: &[OfKind]) -> Vec<Vec<RecordTable>> {
+/// The name of the row of blocks whose sizes are not known: DMD keeps only their sum.
+const UNKNOWN_SIZES: &str = "(unknown at the peak)";
+
+/// Makes the requested tables, for each kind. With `has_means` only the mean size of a stack's blocks is known.
+pub(super) fn tables(groups: &StackGroups<'_>, kinds: &[OfKind], has_means: bool) -> Vec<Vec<RecordTable>> {
     let mut tables: Vec<Vec<RecordTable>> = kinds.iter().map(|_| Vec::new()).collect();
     if groups.options.by.is_empty() {
         return tables;
@@ -45,6 +48,7 @@ pub(super) fn tables(groups: &StackGroups<'_>, kinds: &[OfKind]) -> Vec<Vec<Reco
     for by in &groups.options.by {
         let of_kinds: Vec<RecordTable> = match by {
             TableKey::Frame => kinds.iter().map(|of_kind| by_frame(groups, &of_kind.kept)).collect(),
+            TableKey::Size if has_means => blocks.by(*by, |_, _, _| (), |()| UNKNOWN_SIZES.to_owned()),
             TableKey::Size => blocks.by(*by, |_, block, _| size_class(block.usable()), size_name),
             TableKey::Module => blocks.by(*by, module(groups), |module| {
                 module.map_or_else(|| "(no stack)".to_owned(), Cow::into_owned)

@@ -146,3 +146,28 @@ fn threads_lose_no_change() {
     });
     assert_eq!((bytes, blocks), (-80_000, 0));
 }
+
+/// A heap that only grows is not copied. Afterwards the next peak must be a part higher.
+#[test]
+fn a_fall_from_a_high_peak_is_noticed_once() {
+    let (peak, tree) = static_tables();
+    let trace = tree.child(TraceId::NONE, 0x3_0000);
+    let add = |kib: i64| {
+        peak.add(tree, trace, BlockAmount { blocks: 0, bytes: kib << 10 });
+        peak.fall.has_happened()
+    };
+    peak.fall.watch();
+    assert!(!add(32) && !add(-32), "below the smallest peak");
+    assert!((0..64).all(|_| !add(16)));
+    assert!(!add(-12), "a small fall");
+    assert!(add(-36));
+    assert!(peak.fall.take());
+    assert!(!peak.fall.take(), "another thread makes the copy");
+    assert!(!peak.fall.wants_end(0));
+    peak.fall.copied(1 << 20, true);
+    assert!(!add(80) && !add(-80), "not a part higher");
+    assert!(peak.fall.wants_end((1 << 20) + 1));
+    assert!(!add(200));
+    assert!(peak.fall.wants_end(0), "the heap has not fallen");
+    assert!(add(-80));
+}

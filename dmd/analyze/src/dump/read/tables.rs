@@ -193,6 +193,7 @@ impl<R: Read> DumpReader<'_, R> {
             measurements,
             time: self.time,
             process: self.process,
+            resident_peak: self.resident_peak,
             shown: DumpTime::End,
             peak: self.peak,
             statistics: self.statistics,

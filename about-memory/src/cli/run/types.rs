@@ -1,0 +1,230 @@
+//! The types of a program's heap at one moment of its life, from a copy that the process has made of itself.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use about_memory::live::{CopyKeeper, KeptCopy};
+use clap::Args;
+use dmd_analyze::Dump;
+use dmd_analyze::recording::Moment;
+use heap_graph::DominatorTree;
+use heap_graph::dominators::sizes_by_field;
+use typed_heap::{FROM_OUTSIDE, MemorySource, TypedHeap};
+
+use super::super::dump_limits::DumpLimits;
+use super::super::heap::{self, TypedHeapReader};
+use super::super::symbols::SymbolSearch;
+use super::{Failure, say};
+
+/// Rows of a table, and rows of a table until they have most of the heap.
+const ROWS: usize = 5;
+const OWNERS: usize = 10;
+
+/// Characters of a name.
+const WIDTH: usize = 89;
+const MOST_ROWS: usize = 12;
+const MOST_OF_HEAP: u64 = 80;
+
+/// Whether to show types, and of which moment.
+#[derive(Args, Clone)]
+pub(super) struct TypePlan {
+    /// Also show the types of the heap, the fields that keep them alive, and the memory that they do not use. The process makes
+    /// a copy of itself at its peak, which takes as much memory as the process changes afterwards. Needs `debug = 2` in the
+    /// program's profile. With --when, of the last time at which the condition became true.
+    #[arg(long, conflicts_with = "recorded")]
+    types: bool,
+    /// Show the blocks at this time: `peak`, `end` or a time after the start such as `12.5s` or `1m30s`. Other times than the two
+    /// need --types. [default: peak if the heap has shrunk by a tenth since, or else end; with --types, peak]
+    #[arg(long, value_name = "TIME")]
+    at: Option<Moment>,
+    /// Save the blocks of --types as a heap snapshot, for `about-memory snapshot` and `about-memory serve`.
+    #[arg(long, requires = "types", value_name = "FILE.fxsnapshot")]
+    snapshot: Option<PathBuf>,
+}
+
+impl TypePlan {
+    /// Whether types are wanted.
+    pub(super) fn is_on(&self) -> bool {
+        self.types
+    }
+
+    /// The time that the user chose for the summary.
+    pub(super) fn at(&self) -> Option<Moment> {
+        self.at
+    }
+
+    /// The time after the start at which the process is to make the copy.
+    pub(super) fn copy_after(&self) -> Option<Duration> {
+        match self.at {
+            Some(Moment::After(time)) if self.types => Some(time),
+            _ => None,
+        }
+    }
+
+    /// Rejects options that contradict each other.
+    pub(super) fn check(&self, has_conditions: bool) -> Result<(), Failure> {
+        let usage = |reason: &str| Err(Failure::Usage(reason.to_owned()));
+        match self.at {
+            Some(Moment::After(_)) if !self.types => usage(
+                "--at: a time after the start needs --types, or a recording (--record) that views show at any time",
+            ),
+            Some(_) if self.types && has_conditions => {
+                usage("--at and --when both choose the time of --types")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The words of `$DMD` that let the process make its copies.
+    pub(super) fn words(&self, keeper: &CopyKeeper, has_conditions: bool) -> Result<Vec<String>, Failure> {
+        let at = match self.at {
+            Some(Moment::End) => "end",
+            _ if has_conditions || self.copy_after().is_some() => "request",
+            _ => "peak",
+        };
+        let path = super::word("the folder for temporary files", keeper.path())?;
+        Ok(vec![format!("--copy-to={path}"), format!("--copy-at={at}")])
+    }
+
+    /// The text about the copy that a keeper got, and the process of which it is.
+    pub(super) fn text(&self, keeper: CopyKeeper, has_conditions: bool) -> Option<TypeText> {
+        let Some(kept) = keeper.end().ok().flatten() else {
+            say(&match self.copy_after() {
+                Some(time) => format!("no types: the program ended before {}", Moment::After(time)),
+                None if has_conditions => "no types: the condition of --when was not true at any check".to_owned(),
+                None => "no types: the process made no copy of itself, as DMD did not record it or it restricted its own system calls".to_owned(),
+            });
+            return None;
+        };
+        let (process, requested, time) = (kept.process, kept.bytes, kept.time);
+        match self.read(kept) {
+            Ok(heap) => Some(TypeText { process, requested, time, heap }),
+            Err(failure) => {
+                failure.lines(heap::TYPED).iter().for_each(|line| say(line));
+                None
+            }
+        }
+    }
+
+    /// The tables of a copy, which then ends.
+    fn read(&self, kept: KeptCopy) -> Result<HeapTables, Failure> {
+        let limits = dmd_analyze::DumpReadOptions::MAX_BYTES;
+        let reading = TypedHeapReader::new(SymbolSearch::default(), DumpLimits::with_max_bytes(limits));
+        let mut tables = HeapTables::default();
+        reading.with_copy(kept.process, kept.copy, |heap, memory, dump| {
+            tables = HeapTables::new(heap, memory, dump)?;
+            if let Some(path) = &self.snapshot {
+                heap::save_graph(heap, dump, &format!("process {}", kept.process), path)?;
+                say(&format!("wrote {}", path.display()));
+            }
+            Ok(())
+        })?;
+        Ok(tables)
+    }
+}
+
+/// What is to be shown of a copy.
+pub(super) struct TypeText {
+    pub(super) process: u32,
+    /// The requested bytes of the copied heap, and its time.
+    requested: u64,
+    time: Duration,
+    heap: HeapTables,
+}
+
+/// The size of a heap, and the text of its tables.
+#[derive(Default)]
+struct HeapTables {
+    bytes: u64,
+    text: String,
+}
+
+impl TypeText {
+    /// The text, if the heap had a peak of so many requested bytes.
+    pub(super) fn text(&self, peak: Option<u64>) -> String {
+        let share = match peak.filter(|peak| *peak > 0) {
+            Some(peak) => {
+                let share = (100.0 * self.requested as f64 / peak as f64).round().min(100.0);
+                format!(", at {share}% of the peak")
+            }
+            None => String::new(),
+        };
+        let time = self.time.as_secs_f64();
+        let HeapTables { bytes, text } = &self.heap;
+        format!("Types of {}{share}, {time:.2} s after the start:\n{text}", heap::size(*bytes))
+    }
+}
+
+impl HeapTables {
+    fn new(heap: &TypedHeap<'_>, memory: &dyn MemorySource, dump: &Dump) -> Result<Self, Failure> {
+        let census = heap.census();
+        let rows: Vec<_> = census.rows.iter().map(|row| (row.bytes, row.blocks, row.name.clone())).collect();
+        let mut text = table("by type", &rows, census.bytes, enough(&rows, census.bytes));
+        if !heap.knows_fields() {
+            text += &format!("\nThe fields that hold them and their unused memory are {}\n", heap::NO_FIELDS);
+            return Ok(Self { bytes: census.bytes, text });
+        }
+        let graph = heap.graph(dump).map_err(|error| Failure::File("the copy".to_owned(), error.into()))?;
+        let tree = DominatorTree::new(&graph);
+        let amount = |amount: u128| u64::try_from(amount).unwrap_or(u64::MAX);
+        let rows: Vec<_> = sizes_by_field(&tree)
+            .iter()
+            // What no field holds has no owner to name.
+            .filter(|field| field.field.as_ref().is_some_and(|name| name.as_str() != Some(FROM_OUTSIDE)))
+            .map(|field| (amount(field.retained_size), field.count, heap::field_name(field)))
+            .collect();
+        text += "\n";
+        text += &table("by the field that keeps it alive, with all below it", &rows, census.bytes, OWNERS);
+        let waste = heap.waste(memory);
+        let rows: Vec<_> =
+            waste.rows.iter().map(|row| (row.unused_bytes, row.blocks, heap::unused(row))).collect();
+        text += "\n";
+        text += &table("not used", &rows, census.bytes, ROWS);
+        let share = 100.0 * waste.unused_bytes as f64 / census.bytes.max(1) as f64;
+        text += &format!("{:>13}  {share:>6.2}%  not used in all\n", heap::size(waste.unused_bytes));
+        if waste.unknown_blocks > 0 {
+            text += &format!(
+                "{:>13}  {:>7}  more in vectors and strings whose length only a stack or a static knows\n",
+                heap::size(waste.unknown_bytes),
+                ""
+            );
+        }
+        Ok(Self { bytes: census.bytes, text })
+    }
+}
+
+/// The number of rows that have most of a heap.
+fn enough(rows: &[(u64, u64, String)], whole: u64) -> usize {
+    let mut sum = 0;
+    let needed = rows.iter().take_while(|row| {
+        let is_needed = sum < whole / 100 * MOST_OF_HEAP;
+        sum += row.0;
+        is_needed
+    });
+    needed.count().clamp(ROWS, MOST_ROWS)
+}
+
+/// A name that is too long without its middle: its ends say the most.
+fn cut(name: &str) -> String {
+    let length = name.chars().count();
+    if length <= WIDTH {
+        return name.to_owned();
+    }
+    let part = (WIDTH - 1) / 2;
+    let (start, end) = (name.chars().take(part), name.chars().skip(length - part));
+    start.chain(['…']).chain(end).collect()
+}
+
+fn table(title: &str, rows: &[(u64, u64, String)], whole: u64, limit: usize) -> String {
+    let mut text = format!("{:>13}  {:>7}  {title}\n", "bytes", "share");
+    for (bytes, blocks, name) in rows.iter().take(limit) {
+        let share = 100.0 * *bytes as f64 / whole.max(1) as f64;
+        let (bytes, blocks) = (heap::size(*bytes), heap::counted(*blocks));
+        let name = cut(&about_memory::escape(name));
+        text += &format!("{bytes:>13}  {share:>6.2}%  {name}  ({blocks})\n");
+    }
+    if rows.len() > limit {
+        text += &format!("{:>13}  {:>7}  ({} more)\n", "", "", rows.len() - limit);
+    }
+    text
+}

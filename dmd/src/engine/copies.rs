@@ -1,0 +1,87 @@
+//! Copies of the process for the reader that the options name.
+//!
+//! The hook that makes the heap fall from a peak makes the copy, before the allocator frees the block: the copy still has its
+//! contents. No code of the program runs in a copy.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::Engine;
+use crate::options::{CopyTime, Options};
+use crate::system::copy::{self, CopyFacts};
+use crate::system::errno::keeping_errno;
+use crate::system::slot::Inside;
+use crate::system::threads::ThreadTable;
+use crate::system::{clock, error_numbers, own_stack};
+use crate::tables::block_table::TableBlock;
+use crate::tables::thread;
+
+/// Copies are cheap while the process stood still for them for less than this part of its time. Afterwards the system copies
+/// each page that the program changes, which takes longer.
+const CHEAP_PART: u64 = 100;
+
+/// Nanoseconds for which the process stood still.
+static STOOD_STILL: AtomicU64 = AtomicU64::new(0);
+
+impl Engine {
+    pub(super) fn start_copies(&self, options: Options) {
+        if options.copy_to.is_some() && options.copy_at == CopyTime::Peak {
+            self.peak().fall.watch();
+        }
+    }
+
+    /// A block ends with which the heap falls from a peak. Its memory is still there, so the copy gets the block, too.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn copy_at_fall(&self, address: usize, block: TableBlock) {
+        if !self.peak().fall.take() {
+            return;
+        }
+        keeping_errno(|| {
+            let _inside = Inside::deeper();
+            let is_back = self.table().insert(address, block);
+            // The stack of a thread may be small.
+            let _ = own_stack::run(|| self.keep_copy());
+            if is_back {
+                self.table().remove(address);
+            }
+        });
+    }
+
+    /// Makes the copy of the end of the process, if the options ask for it.
+    pub(crate) fn copy_at_end(&self) {
+        let options = self.setup().options;
+        let is_wanted = match options.copy_at {
+            _ if options.copy_to.is_none() => false,
+            CopyTime::Peak => self.peak().fall.wants_end(self.peak().sum()),
+            CopyTime::End => true,
+            CopyTime::Request => false,
+        };
+        if is_wanted {
+            let _inside = Inside::deeper();
+            let _ = self.keep_copy();
+        }
+    }
+
+    /// Makes a copy for the reader that the options name. The error is the system's number.
+    pub(crate) fn keep_copy(&self) -> Result<(), i32> {
+        let path = self.setup().options.copy_to.ok_or(error_numbers::INVALID)?;
+        let started = clock::nanoseconds();
+        let sum = self.peak().sum();
+        let (_, seconds) = self.peak().seconds();
+        let facts = CopyFacts {
+            process: std::process::id().into(),
+            bytes: sum,
+            milliseconds: (seconds * 1e3) as u64,
+        };
+        let made = copy::keep(path.as_bytes(), facts, add_stacks);
+        let stood = clock::nanoseconds().saturating_sub(started);
+        let stood = STOOD_STILL.fetch_add(stood, Ordering::Relaxed) + stood;
+        self.peak().fall.copied(sum, (stood as f64) * (CHEAP_PART as f64) < seconds * 1e9);
+        made
+    }
+}
+
+/// In a copy of the process: adds what the engine knows of the threads of the process.
+pub(crate) fn add_stacks(threads: &mut ThreadTable) {
+    thread::for_each_stack(&mut |thread, stack| threads.add(thread, stack.frames()));
+}
