@@ -134,6 +134,15 @@ pub use global_alloc::Dmd;
 #[cfg(feature = "analyze")]
 #[doc(hidden)]
 pub use leaks::check as __check_leaks;
+
+/// Needs the feature `analyze`.
+#[cfg(not(feature = "analyze"))]
+#[macro_export]
+macro_rules! assert_no_leaks {
+    ($($closure:tt)*) => {
+        ::core::compile_error!("`assert_no_leaks!` names stacks: turn on the feature `analyze` of memory-dmd")
+    };
+}
 pub use memory_reporter::watching::{
     AllocationsLogEntry, ClassName, MemoryObserver, NurseryRegistration, ObserverError, SavedStack,
     SiteFrame, allocation_site, describe_block, register_nursery,

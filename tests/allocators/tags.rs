@@ -182,68 +182,118 @@ fn a_block_keeps_its_tag_while_it_grows() {
 /// Compares all hooks, in a random order, with a model.
 #[test]
 fn any_sequence_of_calls_is_exact() {
-    let tags: Vec<Tag> = (0..3).map(|i| Tag::new(format!("explicit/random/{i}"))).collect();
-    let mut random = Random::new(5);
-    let mut live: Vec<(*mut u8, Layout, usize, u8)> = Vec::with_capacity(20_000);
-    let sizes = |random: &mut Random| match random.below(4) {
-        0 => 1 + random.below(16) as usize,
-        1 => 1 + random.below(200) as usize,
-        2 => 1 + random.below(40_000) as usize,
-        _ => 8,
-    };
-    for step in 0..20_000 {
-        let current = random.below(4) as usize;
-        let _tag = tags.get(current).copied().unwrap_or(Tag::NONE).enter();
-        let fill = step as u8;
-        match random.below(3) {
-            0 => {
-                let layout = Layout::from_size_align(sizes(&mut random), 1 << random.below(9)).unwrap();
-                let is_zeroed = step % 2 != 0;
-                let allocate = if is_zeroed { alloc::alloc_zeroed } else { alloc::alloc };
-                // SAFETY: the size is not 0.
-                let block = unsafe { allocate(layout) };
-                assert_eq!(block.addr() % layout.align(), 0);
-                if is_zeroed {
-                    // SAFETY: a live block with this size that contains zeros.
-                    let bytes = unsafe { core::slice::from_raw_parts(block, layout.size()) };
-                    assert!(bytes.iter().all(|b| *b == 0));
+    // A page of memory has room for three tags; the others have details.
+    for count in [3, 12] {
+        let tags: Vec<Tag> = (0..count).map(|i| Tag::new(format!("explicit/random/{i}"))).collect();
+        let mut random = Random::new(5);
+        let mut live: Vec<(*mut u8, Layout, usize, u8)> = Vec::with_capacity(20_000);
+        let sizes = |random: &mut Random| match random.below(4) {
+            0 => 1 + random.below(16) as usize,
+            1 => 1 + random.below(200) as usize,
+            2 => 1 + random.below(40_000) as usize,
+            _ => 8,
+        };
+        for step in 0..20_000 {
+            let current = random.below(count as u64 + 1) as usize;
+            let _tag = tags.get(current).copied().unwrap_or(Tag::NONE).enter();
+            let fill = step as u8;
+            match random.below(3) {
+                0 => {
+                    let layout = Layout::from_size_align(sizes(&mut random), 1 << random.below(9)).unwrap();
+                    let is_zeroed = step % 2 != 0;
+                    let allocate = if is_zeroed { alloc::alloc_zeroed } else { alloc::alloc };
+                    // SAFETY: the size is not 0.
+                    let block = unsafe { allocate(layout) };
+                    assert_eq!(block.addr() % layout.align(), 0);
+                    if is_zeroed {
+                        // SAFETY: a live block of zeros of this size.
+                        let bytes = unsafe { core::slice::from_raw_parts(block, layout.size()) };
+                        assert!(bytes.iter().all(|b| *b == 0));
+                    }
+                    // SAFETY: the block has this size.
+                    unsafe { block.write_bytes(fill, layout.size()) };
+                    live.push((block, layout, current, fill));
                 }
-                // SAFETY: the block has this size.
-                unsafe { block.write_bytes(fill, layout.size()) };
-                live.push((block, layout, current, fill));
+                1 if !live.is_empty() => {
+                    let place = random.below(live.len() as u64) as usize;
+                    let (block, layout, owner, fill) = live[place];
+                    let size = sizes(&mut random);
+                    // SAFETY: a live block of this layout.
+                    let moved = unsafe { alloc::realloc(block, layout, size) };
+                    // SAFETY: a live block of this size, whose first bytes were filled.
+                    let bytes = unsafe { core::slice::from_raw_parts(moved, size.min(layout.size())) };
+                    assert!(bytes.iter().all(|b| *b == fill));
+                    // SAFETY: the block has this size.
+                    unsafe { moved.write_bytes(fill, size) };
+                    let owner = if owner == count && size > layout.size() { current } else { owner };
+                    let layout = Layout::from_size_align(size, layout.align()).unwrap();
+                    live[place] = (moved, layout, owner, fill);
+                }
+                2 if !live.is_empty() => {
+                    let (block, layout, ..) = live.swap_remove(random.below(live.len() as u64) as usize);
+                    // SAFETY: a live block of this layout.
+                    unsafe { alloc::dealloc(block, layout) };
+                }
+                _ => {}
             }
-            1 if !live.is_empty() => {
-                let place = random.below(live.len() as u64) as usize;
-                let (block, layout, owner, fill) = live[place];
-                let size = sizes(&mut random);
-                // SAFETY: a live block of this layout.
-                let moved = unsafe { alloc::realloc(block, layout, size) };
-                // SAFETY: a live block with this size, and its first bytes were filled.
-                let bytes = unsafe { core::slice::from_raw_parts(moved, size.min(layout.size())) };
-                assert!(bytes.iter().all(|b| *b == fill));
-                // SAFETY: the block has this size.
-                unsafe { moved.write_bytes(fill, size) };
-                let owner = if owner == 3 && size > layout.size() { current } else { owner };
-                let layout = Layout::from_size_align(size, layout.align()).unwrap();
-                live[place] = (moved, layout, owner, fill);
-            }
-            2 if !live.is_empty() => {
-                let (block, layout, ..) = live.swap_remove(random.below(live.len() as u64) as usize);
-                // SAFETY: a live block of this layout.
-                unsafe { alloc::dealloc(block, layout) };
-            }
-            _ => {}
+        }
+        for (i, owned) in tags.iter().enumerate() {
+            let bytes: usize = live
+                .iter()
+                .filter(|block| block.2 == i)
+                .map(|(block, layout, ..)| usable(*block, *layout))
+                .sum();
+            assert!(bytes > 0);
+            assert_eq!(amount(&format!("explicit/random/{i}")), bytes, "{owned:?}");
+        }
+        for (block, layout, ..) in live {
+            // SAFETY: a live block of this layout.
+            unsafe { alloc::dealloc(block, layout) };
         }
     }
-    for (i, owned) in tags.iter().enumerate() {
-        let bytes: usize =
-            live.iter().filter(|block| block.2 == i).map(|(block, layout, ..)| usable(*block, *layout)).sum();
-        assert!(bytes > 0);
-        assert_eq!(amount(&format!("explicit/random/{i}")), bytes, "{owned:?}");
+}
+
+#[test]
+fn the_table_takes_at_most_a_fiftieth_of_the_blocks() {
+    let mut random = Random::new(7);
+    let tag = Tag::new("explicit/many-small-blocks");
+    let values: Vec<String> =
+        tag.run(|| (0..200_000).map(|_| text(16 + random.below(400) as usize)).collect());
+    let (blocks, table) = (amount("explicit/many-small-blocks"), amount("explicit/memory-reporter/tags"));
+    assert_eq!(blocks, malloc_size_of(&values));
+    assert!(table > 0 && table * 50 <= blocks, "{table} bytes for {blocks}");
+}
+
+/// A walk finds the blocks of a map by addresses inside them, whatever lies before and behind.
+#[test]
+fn blocks_are_found_from_inside_among_others() {
+    let tags: Vec<Tag> =
+        (0..5).map(|i| Tag::new(format!("explicit/inside/{i}"))).chain([Tag::NONE]).collect();
+    let mut random = Random::new(11);
+    let mut kept: Vec<(usize, BTreeMap<u64, u64>, String)> = Vec::new();
+    for _ in 0..2000 {
+        let owner = random.below(tags.len() as u64) as usize;
+        let entries = random.below(30);
+        let map = tags[owner].run(|| (0..entries).map(|key| (key, key)).collect());
+        let beside = random.below(tags.len() as u64) as usize;
+        let length = 1 + random.below(40) as usize;
+        kept.push((owner, map, tags[beside].run(|| text(length))));
+        if random.below(3) == 0 {
+            kept.swap_remove(random.below(kept.len() as u64) as usize);
+        }
     }
-    for (block, layout, ..) in live {
-        // SAFETY: a live block of this layout.
-        unsafe { alloc::dealloc(block, layout) };
+    let before: Vec<usize> = (0..5).map(|i| amount(&format!("explicit/inside/{i}"))).collect();
+    let (maps, _texts): (Vec<_>, Vec<_>) =
+        kept.into_iter().map(|(owner, map, text)| ((owner, map), text)).unzip();
+    let of_maps = |tag| {
+        maps.iter().filter(|(owner, _)| *owner == tag).map(|(_, map)| malloc_size_of(map)).sum::<usize>()
+    };
+    let expected: Vec<usize> = (0..5).map(of_maps).collect();
+    let _registered = register_local(Rc::new(Owner(maps)));
+    for (tag, before) in before.into_iter().enumerate() {
+        // A node is a block of which the walk sees the inside: its slop is not part of the measured size.
+        let (taken, least) = (before - amount(&format!("explicit/inside/{tag}")), expected[tag]);
+        assert!(least > 0 && (least..=least + least / 4).contains(&taken), "{taken} of {least}");
     }
 }
 

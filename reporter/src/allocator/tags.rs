@@ -51,12 +51,14 @@ pub(crate) fn in_use() -> bool {
     table::in_use()
 }
 
-/// The layout to allocate a block with a tag. The block then shares no granule of the table with the start of another
-/// block. `None` if the layout would be too large.
+/// The layout with which a block gets a tag: the block then starts a granule of the table and reaches into the next one.
+/// `None` if there is no such layout.
 #[inline]
 #[allow(unsafe_code, reason = "a check that the compiler does not leave out")]
 pub(super) fn raised(layout: Layout) -> Option<Layout> {
-    let (size, align) = (layout.size().max(table::GRANULE), layout.align().max(table::GRANULE));
+    // The size of a layout is at most `isize::MAX`, so rounding up does not overflow.
+    let size = layout.size().next_multiple_of(table::UNIT).max(table::LEAST_SIZE);
+    let align = layout.align().max(table::GRANULE);
     // SAFETY: `align` is a power of two, since both alignments are; and `size`, rounded up to it, is at most `isize::MAX`
     // if the condition holds.
     (size <= isize::MAX as usize - align).then(|| unsafe { Layout::from_size_align_unchecked(size, align) })

@@ -1,47 +1,68 @@
-//! The table of tags: two bytes for each 16 bytes of memory around blocks with a tag.
+//! The table: two bits for each 16 bytes of memory around blocks with a tag.
 //!
 //! ```text
 //! root: a pointer for each region of 256 MiB of addresses
-//! leaf of a region: an entry of 16 bits for each 16 bytes (a granule)
+//! leaf of a region: two bits, S and D, for each 16 bytes (a granule); three lanes for each 4 KiB (a page)
 //!
-//! entry of a block's first granule    0 | tag (15 bits)
-//! entries of its next granules        1 | more | 14 bits of its usable bytes, the lowest first
+//! block    first granule        second granule           last granule    others
+//! S        1                    the code's second bit    0               0
+//! D        the code's first bit 0, or 1 if the last      1               0
 //! ```
 //!
-//! A block of 16 usable bytes has one entry, and a block of less than 16 KiB has two. `more` means that another part
-//! of the size follows. All other entries are 0. The system provides memory for a page of a leaf when a thread first
-//! writes to it. `touched` marks these pages, so that readers skip all others.
+//! A block with a tag starts a granule, and has two or more of its own: [`raised`](super::raised) sees to it. Two blocks
+//! never share one. Its value is its tag, and whether its last granule is half full. The first three values
+//! that blocks on a page have get lanes, and the code of such a block is the number of its lane. The code 3 stands for all
+//! other values: the details of the region then have a byte of the value at each of the block's first two granules.
 //!
-//! Only the thread that allocates or frees a block writes the block's entries. A reader on another thread reads the
-//! first entry again after all others.
+//! The second granule may look like a first one, so `S` is read in runs: the first granule of a run starts a block, and so
+//! does every second one after it.
+//!
+//! The system gives a page of a table memory when a thread first writes to it; `touched` says which pages these are, so
+//! that nobody reads the others. A thread that allocates or frees a block changes its bits at once where they lie in one
+//! word, which is so for most small blocks; otherwise it sets the first granule last, and clears it first. A reader on another
+//! thread looks at the first granule again after it has read the others.
 
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use crate::platform::{return_pages, zeroed_pages};
 
 use super::{NO_TAG, TagNumber, TaggedBlock};
 
-/// The bytes of memory that one entry covers.
+/// Bytes of memory for each pair of bits.
 pub(super) const GRANULE: usize = 16;
+/// The sizes of blocks are multiples of this.
+pub(super) const UNIT: usize = GRANULE / 2;
+/// The size of the smallest block that reaches into a second granule.
+pub(super) const LEAST_SIZE: usize = GRANULE + UNIT;
 
-pub(super) const LAST_TAG: TagNumber = IS_SIZE - 1;
-
-/// The bit of an entry that contains a part of a size.
-const IS_SIZE: u16 = 1 << 15;
-/// The bit of an entry whose size continues in the next entry.
-const MORE: u16 = 1 << 14;
-const PART_BITS: u32 = 14;
-/// The largest number of parts of a size.
-const PARTS: usize = usize::BITS.div_ceil(PART_BITS) as usize;
+/// A value has a bit beside the tag.
+pub(super) const LAST_TAG: TagNumber = TagNumber::MAX >> 1;
 
 /// Addresses have 48 bits. Some systems use the higher bits for their own tags.
 const ADDRESS_BITS: u32 = if usize::BITS < 48 { usize::BITS } else { 48 };
 const REGION_BITS: u32 = 28;
 const REGIONS: usize = 1 << (ADDRESS_BITS - REGION_BITS);
-const ENTRIES: usize = (1 << REGION_BITS) / GRANULE;
-/// The number of entries on a page of the system.
-const PAGE: usize = 4096 / size_of::<u16>();
+const GRANULES: usize = (1 << REGION_BITS) / GRANULE;
+
+/// Granules of a word.
+const IN_WORD: usize = 32;
+const WORDS: usize = GRANULES / IN_WORD;
+/// Bytes of a page of the system.
+const PAGE: usize = 4096;
+/// Words on a page of the system.
+const PAGE_WORDS: usize = PAGE / size_of::<u64>();
+/// Granules that share lanes.
+const LANE_GRANULES: usize = PAGE / GRANULE;
+const LANES: usize = 3;
+const LANE_BITS: usize = 16;
+/// The code of a block whose value has no lane.
+const DETAILED: u64 = 3;
+
+const S: u64 = 1;
+const D: u64 = 2;
+const ALL_S: u64 = u64::MAX / 3;
+const ALL_D: u64 = ALL_S * D;
 
 /// A type for which zeroed memory is valid, and that threads may share.
 ///
@@ -55,7 +76,11 @@ unsafe trait ZeroValid: 'static {}
 // SAFETY: all fields are atomic integers and pointers, and arrays of them.
 unsafe impl ZeroValid for RegionTags {}
 
-/// Null, or a pointer to pages that were zeroed at first and stay mapped.
+#[allow(unsafe_code, reason = "a promise about memory of zeros")]
+// SAFETY: all fields are atomic integers and arrays of them.
+unsafe impl ZeroValid for RegionDetails {}
+
+/// A pointer to pages that were zeros at first and that stay mapped; or null.
 struct KeptPages<T>(AtomicPtr<T>);
 
 #[allow(unsafe_code, reason = "memory of the system")]
@@ -100,15 +125,25 @@ impl<T: ZeroValid> KeptPages<T> {
     }
 }
 
-/// The entries of a region.
+/// The bits of a region.
 struct RegionTags {
-    entries: [AtomicU16; ENTRIES],
-    /// For each page of entries: 1 after the first write to it.
-    touched: [AtomicU8; ENTRIES / PAGE],
+    words: [AtomicU64; WORDS],
+    /// For each page of words, whether it was written to.
+    touched: [AtomicU8; WORDS / PAGE_WORDS],
+    /// For each page of memory three values; 0 where the page has had fewer.
+    lanes: [AtomicU64; GRANULES / LANE_GRANULES],
     /// The first address of the region.
     start: AtomicUsize,
     /// The leaf that was created before this one.
     next: KeptPages<Self>,
+    details: KeptPages<RegionDetails>,
+}
+
+/// The values without a lane of a region.
+struct RegionDetails {
+    bytes: [AtomicU8; GRANULES],
+    /// For each page of bytes, whether it was written to.
+    touched: [AtomicU8; GRANULES / PAGE],
 }
 
 /// The first level of the table. The system provides memory only for the pages that are written.
@@ -136,7 +171,7 @@ fn leaf_or_new(address: usize) -> Option<&'static RegionTags> {
 fn new_leaf(address: usize) -> Option<&'static RegionTags> {
     let (leaf, is_new) = ROOT[region(address)].get_or_map()?;
     if is_new {
-        leaf.start.store(address >> REGION_BITS << REGION_BITS, Ordering::Relaxed);
+        leaf.start.store(region_start(address), Ordering::Relaxed);
         LEAVES.push(leaf, &leaf.next);
     }
     Some(leaf)
@@ -146,139 +181,223 @@ const fn region(address: usize) -> usize {
     address >> REGION_BITS & (REGIONS - 1)
 }
 
+const fn region_start(address: usize) -> usize {
+    address >> REGION_BITS << REGION_BITS
+}
+
 const fn place(address: usize) -> usize {
-    address / GRANULE % ENTRIES
+    address / GRANULE % GRANULES
 }
 
-#[inline]
-fn entry(address: usize) -> u16 {
-    leaf(address).map_or(0, |leaf| leaf.entries[place(address)].load(Ordering::Acquire))
-}
-
-const fn is_tag(entry: u16) -> bool {
-    entry != 0 && entry & IS_SIZE == 0
+/// The value of a block of `units`.
+const fn value(tag: TagNumber, units: usize) -> u16 {
+    tag << 1 | (units & 1) as u16
 }
 
 impl RegionTags {
     #[inline]
-    fn write(&self, place: usize, entry: u16) {
-        self.entries[place].store(entry, Ordering::Relaxed);
-        self.touch(place);
-    }
-
-    #[inline]
-    fn touch(&self, place: usize) {
-        let touched = &self.touched[place / PAGE];
+    fn set(&self, place: usize, bits: u64) {
+        self.words[place / IN_WORD].fetch_or(bits << (place % IN_WORD * 2), Ordering::Release);
+        let touched = &self.touched[place / IN_WORD / PAGE_WORDS];
         if touched.load(Ordering::Relaxed) == 0 {
             touched.store(1, Ordering::Release);
         }
     }
+
+    /// Clears these bits, which a thread has set.
+    #[inline]
+    fn clear(&self, place: usize, bits: u64) {
+        self.words[place / IN_WORD].fetch_and(!(bits << (place % IN_WORD * 2)), Ordering::Release);
+    }
+
+    /// The bits from a granule on that the word has.
+    #[inline]
+    fn bits(&self, place: usize) -> u64 {
+        self.words[place / IN_WORD].load(Ordering::Acquire) >> (place % IN_WORD * 2)
+    }
+
+    /// The code for a value of a block. Writes the details for one that has no lane. `None` if the system has no memory for
+    /// them.
+    #[inline]
+    fn code(&self, block: usize, value: u16) -> Option<u64> {
+        let lanes = &self.lanes[place(block) / LANE_GRANULES];
+        let known = lanes.load(Ordering::Acquire);
+        match lane_with(known, value) {
+            Some(lane) => Some(lane as u64),
+            None => new_code(lanes, known, block, value),
+        }
+    }
+
+    fn value(&self, block: usize, code: u64) -> u16 {
+        if code == DETAILED {
+            return u16::from_le_bytes([block, block.wrapping_add(GRANULE)].map(detail));
+        }
+        (self.lanes[place(block) / LANE_GRANULES].load(Ordering::Acquire) >> (code as usize * LANE_BITS))
+            as u16
+    }
+
+    fn touched_pages(&self) -> impl Iterator<Item = usize> {
+        (0..self.touched.len()).filter(|page| self.touched[*page].load(Ordering::Acquire) != 0)
+    }
 }
 
-/// Sets the tag of a block. False if the system has no memory for its entries.
 #[inline]
-pub(super) fn add(block: usize, tag: TagNumber, bytes: usize) -> bool {
-    let Some(leaf) = leaf_or_new(block) else { return false };
-    let place = place(block);
-    if bytes < 1 << PART_BITS && place % PAGE < PAGE - 1 {
-        // Both entries are on one page of one leaf. A size of one granule has no entry.
-        if bytes > GRANULE {
-            leaf.entries[place + 1].store(IS_SIZE | bytes as u16, Ordering::Relaxed);
-        }
-    } else if !add_size(block, bytes) {
-        return false;
-    }
-    leaf.entries[place].store(tag, Ordering::Release);
-    leaf.touch(place);
-    true
+fn lane_with(lanes: u64, value: u16) -> Option<usize> {
+    (0..LANES).find(|lane| (lanes >> (lane * LANE_BITS)) as u16 == value)
 }
 
 #[cold]
-fn add_size(block: usize, bytes: usize) -> bool {
-    // All entries are in the block's region or in the next region.
-    if leaf_or_new(block.wrapping_add(PARTS * GRANULE)).is_none() {
-        return false;
-    }
-    let (mut rest, mut address) = (if bytes > GRANULE { bytes } else { 0 }, block);
-    while rest > 0 {
-        address = address.wrapping_add(GRANULE);
-        let part = rest as u16 & (MORE - 1);
-        rest >>= PART_BITS;
-        let more = if rest > 0 { MORE } else { 0 };
-        if let Some(leaf) = leaf(address) {
-            leaf.write(place(address), IS_SIZE | more | part);
+fn new_code(lanes: &AtomicU64, mut known: u64, block: usize, value: u16) -> Option<u64> {
+    while let Some(free) = lane_with(known, 0) {
+        let with = known | u64::from(value) << (free * LANE_BITS);
+        match lanes.compare_exchange(known, with, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return Some(free as u64),
+            Err(other) => known = other,
+        }
+        // Another thread may have added this very value.
+        if let Some(lane) = lane_with(known, value) {
+            return Some(lane as u64);
         }
     }
+    let [low, high] = value.to_le_bytes();
+    for (address, byte) in [(block, low), (block.wrapping_add(GRANULE), high)] {
+        let (details, _) = match leaf_or_new(address)?.details.get() {
+            Some(details) => (details, false),
+            None => leaf_or_new(address)?.details.get_or_map()?,
+        };
+        details.bytes[place(address)].store(byte, Ordering::Relaxed);
+        details.touched[place(address) / PAGE].store(1, Ordering::Relaxed);
+    }
+    Some(DETAILED)
+}
+
+fn detail(address: usize) -> u8 {
+    let details = leaf(address).and_then(|leaf| leaf.details.get());
+    details.map_or(0, |details| details.bytes[place(address)].load(Ordering::Relaxed))
+}
+
+/// Gives a block a tag. False if the system has no memory for its entries. The block starts a granule, and has at least
+/// [`LEAST_SIZE`] bytes.
+#[inline]
+pub(super) fn add(block: usize, tag: TagNumber, bytes: usize) -> bool {
+    let Some(leaf) = leaf_or_new(block) else { return false };
+    let units = bytes / UNIT;
+    let granules = units.div_ceil(2);
+    let Some(code) = leaf.code(block, value(tag, units)) else { return false };
+    let place = place(block);
+    if granules <= IN_WORD - place % IN_WORD {
+        leaf.set(place, S | (code << 1) | (D << (2 * (granules - 1))));
+        return true;
+    }
+    add_long(leaf, block, granules, code)
+}
+
+/// Adds a block whose bits lie in several words.
+#[cold]
+fn add_long(first: &RegionTags, block: usize, granules: usize, code: u64) -> bool {
+    let second = block.wrapping_add(GRANULE);
+    let last = block.wrapping_add((granules - 1) * GRANULE);
+    // A reader looks for the end in all regions between.
+    for region in region(block)..=region(last) {
+        if leaf_or_new(region << REGION_BITS).is_none() {
+            return false;
+        }
+    }
+    let Some((with_second, with_last)) = leaf(second).zip(leaf(last)) else { return false };
+    with_last.set(place(last), D);
+    if code >> 1 != 0 {
+        with_second.set(place(second), S);
+    }
+    first.set(place(block), S | ((code << 1) & D));
     true
 }
 
+/// The first granule of a live block: where its bits are and what they are from there on.
 #[inline]
-pub(super) fn tag_of(block: usize) -> TagNumber {
-    let entry = entry(block);
-    if is_tag(entry) { entry } else { NO_TAG }
+fn start(block: usize) -> Option<(&'static RegionTags, usize, u64)> {
+    // A block without a tag may start within the last granule of another one.
+    if !block.is_multiple_of(GRANULE) {
+        return None;
+    }
+    let leaf = leaf(block)?;
+    let place = place(block);
+    let bits = leaf.bits(place);
+    (bits & S != 0).then_some((leaf, place, bits))
 }
 
-/// Clears the entries of a block, and returns its tag.
+/// The code of a block that starts with these bits.
+#[inline]
+fn code(block: usize, place: usize, bits: u64) -> u64 {
+    if place % IN_WORD < IN_WORD - 1 {
+        return (bits >> 1) & DETAILED;
+    }
+    let second = block.wrapping_add(GRANULE);
+    let second = leaf(second).map_or(0, |leaf| leaf.bits(self::place(second)));
+    ((bits & D) >> 1) | ((second & S) << 1)
+}
+
+/// The tag of a live block that starts here.
+#[inline]
+pub(super) fn tag_of(block: usize) -> TagNumber {
+    start(block).map_or(NO_TAG, |(leaf, place, bits)| leaf.value(block, code(block, place, bits)) >> 1)
+}
+
+/// Clears the bits of a live block, and returns its tag.
 #[inline]
 pub(super) fn remove(block: usize) -> TagNumber {
-    let Some(leaf) = leaf(block) else { return NO_TAG };
-    let place = place(block);
-    let tag = leaf.entries[place].load(Ordering::Relaxed);
-    if !is_tag(tag) {
-        return NO_TAG;
-    }
-    leaf.entries[place].store(0, Ordering::Relaxed);
-    match leaf.entries.get(place + 1) {
-        Some(size) => match size.load(Ordering::Relaxed) & (IS_SIZE | MORE) {
-            0 => {}
-            // A reader that loads this 0 also sees that the tag has ended.
-            IS_SIZE => size.store(0, Ordering::Release),
-            _ => remove_size(block),
-        },
-        None => remove_size(block),
+    let Some((leaf, place, bits)) = start(block) else { return NO_TAG };
+    let tag = leaf.value(block, code(block, place, bits)) >> 1;
+    let ends = bits & ALL_D & !D;
+    if ends != 0 {
+        leaf.clear(place, S | D | S << 2 | ends & ends.wrapping_neg());
+    } else {
+        remove_long(leaf, block);
     }
     tag
 }
 
 #[cold]
-fn remove_size(block: usize) {
-    let mut address = block;
+fn remove_long(first: &RegionTags, block: usize) {
+    let last = last_granule(block);
+    first.clear(place(block), S | D);
+    let second = block.wrapping_add(GRANULE);
+    if let Some(leaf) = leaf(second) {
+        leaf.clear(place(second), S);
+    }
+    if let Some((leaf, last)) = last.and_then(|last| Some((leaf(last)?, last))) {
+        leaf.clear(place(last), D);
+    }
+}
+
+/// The last granule of a block; `None` if another thread has freed the block meanwhile.
+fn last_granule(block: usize) -> Option<usize> {
+    let mut address = block.wrapping_add(GRANULE);
     loop {
-        address = address.wrapping_add(GRANULE);
-        let size = entry(address);
-        if size & IS_SIZE == 0 {
-            return;
+        let leaf = leaf(address)?;
+        let place = place(address);
+        let word = place / IN_WORD;
+        if leaf.touched[word / PAGE_WORDS].load(Ordering::Acquire) == 0 {
+            let next = (word / PAGE_WORDS + 1) * PAGE_WORDS * IN_WORD;
+            address = address.wrapping_add((next - place) * GRANULE);
+            continue;
         }
-        if let Some(leaf) = leaf(address) {
-            leaf.entries[place(address)].store(0, Ordering::Release);
+        let ends = leaf.bits(place) & ALL_D;
+        if ends != 0 {
+            return Some(address.wrapping_add(ends.trailing_zeros() as usize / 2 * GRANULE));
         }
-        if size & MORE == 0 {
-            return;
-        }
+        address = address.wrapping_add((IN_WORD - place % IN_WORD) * GRANULE);
     }
 }
 
 /// The block with a tag that starts at this address; `None` without a tag.
 pub(super) fn at(start: usize) -> Option<TaggedBlock> {
-    let tag = tag_of(start);
-    if tag == NO_TAG {
-        return None;
-    }
-    let (mut bytes, mut address, mut shift) = (0, start, 0);
-    loop {
-        address = address.wrapping_add(GRANULE);
-        let part = entry(address);
-        if part & IS_SIZE == 0 {
-            break;
-        }
-        bytes |= usize::from(part & (MORE - 1)).checked_shl(shift).unwrap_or(0);
-        shift += PART_BITS;
-        if part & MORE == 0 {
-            break;
-        }
-    }
-    // If the tag has changed, another thread has freed the block meanwhile.
-    (tag_of(start) == tag).then_some(TaggedBlock { start, tag, bytes: bytes.max(GRANULE) })
+    let (leaf, place, bits) = self::start(start)?;
+    let value = leaf.value(start, code(start, place, bits));
+    let last = last_granule(start)?;
+    let bytes = last.wrapping_sub(start) + GRANULE - usize::from(value & 1) * UNIT;
+    // Otherwise another thread has freed the block meanwhile.
+    let is_live = leaf.bits(place) & (S | D) == bits & (S | D);
+    (is_live && value >> 1 != NO_TAG).then_some(TaggedBlock { start, tag: value >> 1, bytes })
 }
 
 /// The block with a tag that contains this address and starts at most `size` bytes before it.
@@ -287,33 +406,68 @@ pub(super) fn around(inside: usize, size: usize) -> Option<TaggedBlock> {
     let mut address = inside / GRANULE * GRANULE;
     while address >= first && address != 0 {
         let Some(leaf) = leaf(address) else {
-            address = (address >> REGION_BITS << REGION_BITS).checked_sub(GRANULE)?;
+            address = region_start(address).checked_sub(GRANULE)?;
             continue;
         };
         let place = place(address);
-        if leaf.touched[place / PAGE].load(Ordering::Relaxed) == 0 {
-            address = address.checked_sub((place % PAGE + 1) * GRANULE)?;
+        let page = place / IN_WORD / PAGE_WORDS;
+        if leaf.touched[page].load(Ordering::Relaxed) == 0 {
+            address = address.checked_sub((place - page * PAGE_WORDS * IN_WORD + 1) * GRANULE)?;
             continue;
         }
-        if is_tag(leaf.entries[place].load(Ordering::Acquire)) {
-            // Blocks do not overlap, so no earlier block can contain the address.
-            return at(address).filter(|block| inside - address < block.bytes);
+        let in_word = place % IN_WORD;
+        let before =
+            leaf.words[place / IN_WORD].load(Ordering::Acquire) & ALL_S & u64::MAX >> (62 - 2 * in_word);
+        if before != 0 {
+            let after = in_word - (63 - before.leading_zeros() as usize) / 2;
+            let found = address - after * GRANULE;
+            let start = if is_second(found) { found - GRANULE } else { found };
+            // No block lies inside another, so it is this one or none.
+            return at(start).filter(|block| start >= first && inside - start < block.bytes);
         }
-        address -= GRANULE;
+        address = address.checked_sub((in_word + 1) * GRANULE)?;
     }
     None
+}
+
+/// Whether a granule whose `S` is set is the second of its block: whether an even number of them ends with it.
+fn is_second(granule: usize) -> bool {
+    let (mut address, mut run) = (granule, 0);
+    while let Some(leaf) = leaf(address) {
+        let place = place(address);
+        let in_word = place % IN_WORD;
+        let bits = (leaf.words[place / IN_WORD].load(Ordering::Acquire) | ALL_D) << (62 - 2 * in_word);
+        let ones = bits.leading_ones() as usize / 2;
+        run += ones;
+        if ones <= in_word {
+            break;
+        }
+        address = address.wrapping_sub(ones * GRANULE);
+    }
+    run % 2 == 0
 }
 
 /// Calls `each` with every block that has a tag.
 pub(super) fn for_each(mut each: impl FnMut(TaggedBlock)) {
     for leaf in leaves() {
-        let start = leaf.start.load(Ordering::Relaxed);
-        for (page, _) in leaf.touched_pages() {
-            for place in page * PAGE..(page + 1) * PAGE {
-                if is_tag(leaf.entries[place].load(Ordering::Relaxed))
-                    && let Some(block) = at(start + place * GRANULE)
-                {
-                    each(block);
+        let region = leaf.start.load(Ordering::Relaxed);
+        for page in leaf.touched_pages() {
+            let words = page * PAGE_WORDS..(page + 1) * PAGE_WORDS;
+            let first = region + words.start * IN_WORD * GRANULE;
+            // Whether the next granule is the second of the block before it.
+            let mut second = leaf.words[words.start].load(Ordering::Relaxed) & S != 0 && is_second(first);
+            for word in words {
+                let mut starts = leaf.words[word].load(Ordering::Relaxed) & ALL_S;
+                if core::mem::take(&mut second) {
+                    starts &= !S;
+                }
+                while starts != 0 {
+                    let in_word = starts.trailing_zeros() as usize / 2;
+                    starts &= !((S | S << 2) << (2 * in_word));
+                    second = in_word == IN_WORD - 1;
+                    if let Some(block) = at(region + (word * IN_WORD + in_word) * GRANULE) {
+                        each(block);
+                    }
                 }
             }
         }
@@ -322,16 +476,27 @@ pub(super) fn for_each(mut each: impl FnMut(TaggedBlock)) {
 
 /// The bytes of the table that are backed by memory.
 pub(super) fn bytes() -> usize {
-    let pages = |leaf: &RegionTags| leaf.touched_pages().count() * PAGE * size_of::<u16>();
-    leaves().map(|leaf| pages(leaf) + size_of::<RegionTags>() - ENTRIES * size_of::<u16>()).sum()
+    leaves().map(RegionTags::bytes).sum()
+}
+
+impl RegionTags {
+    fn bytes(&self) -> usize {
+        // A page of lanes is for the memory of this many pages of words.
+        const LANE_PAGES: usize = PAGE / size_of::<u64>() * LANE_GRANULES / (PAGE_WORDS * IN_WORD);
+        let mut pages = 0;
+        let mut last = usize::MAX;
+        for page in self.touched_pages() {
+            pages += 1 + usize::from(page / LANE_PAGES != last);
+            last = page / LANE_PAGES;
+        }
+        let details = self.details.get().map_or(0, |details| {
+            let touched = details.touched.iter().filter(|touched| touched.load(Ordering::Relaxed) != 0);
+            touched.count() * PAGE + size_of_val(&details.touched)
+        });
+        pages * PAGE + size_of_val(&self.touched) + details
+    }
 }
 
 fn leaves() -> impl Iterator<Item = &'static RegionTags> {
     core::iter::successors(LEAVES.get(), |leaf| leaf.next.get())
-}
-
-impl RegionTags {
-    fn touched_pages(&self) -> impl Iterator<Item = (usize, &AtomicU8)> {
-        self.touched.iter().enumerate().filter(|(_, touched)| touched.load(Ordering::Acquire) != 0)
-    }
 }
