@@ -1,9 +1,12 @@
 //! Mirrors of foreign types, and bytes that values state by themselves.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, RwLock};
 
 use memory_reporter::{
-    Collection, MallocSizeOf, MallocSizeOfOps, MemoryReporter, Reports, computed_size_of, malloc_size_of,
+    Collection, MallocSizeOf, MallocSizeOfOps, MemoryReporter, Reading, Reports, computed_size_of,
+    malloc_size_of,
     measure::{SkipReason, size_summary},
     size_tree,
 };
@@ -281,4 +284,80 @@ fn figures_that_values_state_are_marked() {
     assert_eq!(description("explicit/tree/first"), format!("Memory used by the search.{marked}"));
     assert_eq!(description("explicit/tree/names"), "Memory used by the search.");
     assert!(description("explicit/with").contains(" 7 of these bytes are stated"));
+}
+
+/// Functions that take a foreign value, in fields where it is behind pointers and locks.
+#[derive(MallocSizeOf)]
+struct Reached<'a> {
+    #[malloc_size_of(with = Picture::measure)]
+    locked: RwLock<foreign::Picture>,
+    #[malloc_size_of(with = Picture::measure)]
+    shared: Arc<Mutex<foreign::Picture>>,
+    #[malloc_size_of(with = Picture::measure)]
+    boxed: Box<foreign::Picture>,
+    #[malloc_size_of(with = Picture::measure)]
+    quick: parking_lot::Mutex<foreign::Picture>,
+    #[malloc_size_of(with = Picture::measure)]
+    patient: tokio::sync::RwLock<foreign::Picture>,
+    #[malloc_size_of(each = Picture::measure)]
+    list: Arc<RwLock<Vec<foreign::Picture>>>,
+    #[malloc_size_of(each = named)]
+    map: Mutex<HashMap<String, foreign::Picture>>,
+    #[malloc_size_of(each = Picture::measure)]
+    one: Rc<foreign::Picture>,
+    #[malloc_size_of(with = whole)]
+    whole: Mutex<Vec<foreign::Picture>>,
+    #[malloc_size_of(each = lock)]
+    lock: Arc<Mutex<foreign::Picture>>,
+    #[malloc_size_of(each = text)]
+    borrowed: Box<Vec<&'a str>>,
+}
+
+fn named<R: Reading>((key, value): (&String, &foreign::Picture), ops: &mut MallocSizeOfOps<R>) -> usize {
+    ops.key(key) + Picture::measure(value, ops)
+}
+
+/// The field itself, although it is a lock.
+fn whole<R: Reading>(pictures: &Mutex<Vec<foreign::Picture>>, _: &mut MallocSizeOfOps<R>) -> usize {
+    pictures.lock().unwrap().len() * 1_000_000
+}
+
+fn lock<R: Reading>(picture: &Mutex<foreign::Picture>, ops: &mut MallocSizeOfOps<R>) -> usize {
+    Picture::measure(&picture.lock().unwrap(), ops) + 2_000_000
+}
+
+fn text<R: Reading>(text: &&str, _: &mut MallocSizeOfOps<R>) -> usize {
+    text.len() * 10_000_000
+}
+
+#[test]
+fn functions_reach_values_behind_locks_and_pointers() {
+    let make = || Reached {
+        locked: RwLock::new(picture(100)),
+        shared: Arc::new(Mutex::new(picture(200))),
+        boxed: Box::new(picture(300)),
+        quick: parking_lot::Mutex::new(picture(400)),
+        patient: tokio::sync::RwLock::new(picture(500)),
+        list: Arc::new(RwLock::new(vec![picture(600), picture(700)])),
+        map: Mutex::new(HashMap::from([("key".into(), picture(800))])),
+        one: Rc::new(picture(900)),
+        whole: Mutex::default(),
+        lock: Arc::new(Mutex::new(picture(1000))),
+        borrowed: Box::default(),
+    };
+    let (mut reached, held) = grown(make);
+    assert_eq!(computed_size_of(&reached) as isize, held.asked + 2_000_000);
+
+    reached.whole.get_mut().unwrap().push(picture(1));
+    reached.borrowed.push("abc");
+    assert!(computed_size_of(&reached) >= 33_000_000);
+
+    // Held locks are skipped.
+    let all = computed_size_of(&reached);
+    let _held = (reached.locked.write().unwrap(), reached.list.write().unwrap());
+    let mut ops = MallocSizeOfOps::computed();
+    let rest = reached.size_of_excluding_this(&mut ops);
+    assert!(rest < all - 1400, "{rest} {all}");
+    assert_eq!(ops.skipped().len(), 2, "{:?}", ops.skipped());
+    assert!(ops.skipped().iter().all(|part| part.reason == SkipReason::Locked));
 }

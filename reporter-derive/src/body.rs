@@ -3,7 +3,7 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Ident, Path};
+use syn::{Ident, Path, Type};
 
 use crate::ast::{TypeBody, TypeField, TypeInput};
 use crate::attr::FieldRule;
@@ -98,6 +98,16 @@ pub(crate) fn part(
                 (needs_walk(field, &krate), impl_item(field, &krate, "size_of_excluding_this"));
             Some(quote!(#measured::typed_part(#ops, #edge, #value, #needs_walk, #walk)))
         }
+        // The function may take the field or a value behind it: the compiler finds which.
+        FieldRule::With(path) | FieldRule::Each(path) if is_pointer_or_lock(&field.ty) => {
+            let name = if matches!(field.rule, FieldRule::With(_)) { "measure_with" } else { "measure_each" };
+            let name = Ident::new(name, at(field.span));
+            let reach = quote_spanned!(at(field.span)=> #krate::__private::#name);
+            let part = local("__value", path.span());
+            Some(quote! {
+                #measured::part_with(#ops, #edge, #value, |#part, #ops| #reach(#part, #ops, &#path))
+            })
+        }
         FieldRule::With(path) => {
             let (part, ops_in) = (local("__value", path.span()), local("__ops", path.span()));
             Some(quote! {
@@ -124,3 +134,13 @@ pub(crate) fn part(
         }
     }
 }
+
+/// Whether the type has the name of a pointer or lock, behind which `with` and `each` may find their value.
+fn is_pointer_or_lock(ty: &Type) -> bool {
+    let Type::Path(path) = ty else { return false };
+    let last = path.path.segments.last();
+    last.is_some_and(|last| POINTERS_AND_LOCKS.iter().any(|name| last.ident == name))
+}
+
+const POINTERS_AND_LOCKS: [&str; 8] =
+    ["Arc", "Rc", "Box", "Mutex", "RwLock", "RefCell", "FairMutex", "ReentrantMutex"];

@@ -110,6 +110,7 @@ pub mod __private {
     #[cfg(feature = "live")]
     pub use crate::live::{__collect as collect_alone, __dump as dump};
     pub use crate::measure::mirror::as_mirror_type;
+    pub use crate::measure::reach::{measure_each, measure_with};
     pub use crate::measure::reading::SealedReading;
     pub use crate::measure::stack_guard::apart;
     pub use crate::measure::stated::bytes;

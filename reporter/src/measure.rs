@@ -23,6 +23,7 @@ mod walk_state;
 pub(crate) mod malloc_size_of;
 pub(crate) mod mirror;
 pub(crate) mod ops;
+pub(crate) mod reach;
 pub(crate) mod reading;
 pub(crate) mod stack_guard;
 pub(crate) mod stated;

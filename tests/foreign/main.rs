@@ -28,6 +28,7 @@ mod ways {
     pub mod lasso;
     pub mod memmap2;
     pub mod moka;
+    pub mod moka_future;
     pub mod ndarray;
     pub mod prost;
     pub mod quick_cache;

@@ -30,6 +30,12 @@ const WAYS: &[Way] = &[
         "memmap2",
     ),
     ("moka", "at least", "keys and values; the cache's own tables are not visible", "moka"),
+    (
+        "moka-future",
+        "at least",
+        "`moka::future`: keys and values; a tag counts the tables, too",
+        "moka_future",
+    ),
     ("ndarray", "at least", "owned arrays; their unused room is not visible", "ndarray"),
     ("prost", "exact", "messages derive the trait; a field of the crate bytes needs its feature", "prost"),
     ("quick_cache", "at least", "the tables are stated; waits for the cache's locks", "quick_cache"),

@@ -15,6 +15,17 @@ fn caches() {
         cache
     };
     at_least("moka", 50, moka, ways::moka::measure);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let moka_future = || {
+        let cache = moka::future::Cache::new(1000);
+        runtime.block_on(async {
+            for i in 0..100 {
+                ways::moka_future::insert(&cache, i, Arc::new(text(5000))).await;
+            }
+        });
+        cache
+    };
+    at_least("moka::future", 50, moka_future, ways::moka_future::measure);
     let quick = || {
         let cache = quick_cache::sync::Cache::new(1000);
         (0..100_u32).for_each(|i| cache.insert(i, Arc::new(text(5000))));

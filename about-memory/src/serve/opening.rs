@@ -118,11 +118,12 @@ pub(super) fn write_suggestions(dump: Dump, out: &mut dyn Write) -> Result<(), S
     let workspace = Workspace::from_frames(dump.stacks().flatten());
     let all = Suggestions::new(dump, MOST).map_err(|error| error.to_string())?;
     let list = all.suggestions.iter().map(|suggestion| {
+        let site = suggestion.largest();
         json!({
             "bytes": super::answers::number(suggestion.sums.usable()), "blocks": super::answers::number(suggestion.sums.num),
-            "type": suggestion.type_name, "function": suggestion.function,
-            "place": workspace.short(&suggestion.place),
-            "crate": suggestion.module, "advice": suggestion.advice(),
+            "type": site.type_name, "function": site.function,
+            "place": workspace.short(&site.place),
+            "crate": site.module, "advice": suggestion.advice(),
         })
     });
     let text = json!({ "suggestions": list.collect::<Vec<_>>(), "more": all.more });

@@ -17,7 +17,7 @@ use crate::records::{
 #[cfg(feature = "symbols")]
 use crate::symbolize::SymbolOptions;
 
-pub use suggest::{Suggestion, Suggestions};
+pub use suggest::{SuggestedSite, Suggestion, Suggestions};
 
 /// The parts of the heap that reporters reported once, twice, and not at all.
 ///

@@ -61,7 +61,7 @@ mod records;
 #[cfg(feature = "symbols")]
 pub mod symbolize;
 
-pub use coverage::{Coverage, CoverageKey, ModuleCoverage, Suggestion, Suggestions};
+pub use coverage::{Coverage, CoverageKey, ModuleCoverage, SuggestedSite, Suggestion, Suggestions};
 pub use dmd_format::Mode;
 pub use dump::{
     ByteSample, CallFrame, Dump, DumpPeak, DumpReadOptions, DumpStatistics, DumpTime, LoadedModule,

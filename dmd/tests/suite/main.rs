@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+#[cfg(not(feature = "portable-engine"))]
+mod advice;
 mod both_hooks;
 mod c_programs;
 mod compilations;

@@ -1,18 +1,24 @@
-//! Advice about unreported memory: its type, the function that allocated it, and the reporter to write.
+//! Advice about unreported memory: its owners, the functions that allocated it, and the code that reports it.
 
 mod advice;
+mod owner;
+mod site;
 
 use core::fmt::{self, Display};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use dmd_format::Mode;
 
-use crate::dump::{CallFrame, Dump, DumpTime, FrameText};
+use crate::dump::{Dump, DumpTime, FrameText};
 use crate::error::AnalyzeError;
-use crate::names::{BlockShape, FoldReason, FoldRules, FoldedStack, TypeVerdict, container_of};
+use crate::names::Workspace;
 use crate::print::{CleanText, blocks, mark, number, share};
-use crate::records::{Analysis, AnalyzeOptions, BlockSums, NO_STACK, RecordKind, StackFilter, StackRecord};
-use advice::feature_for;
+use crate::records::{Analysis, AnalyzeOptions, BlockSums, NO_STACK, RecordKind, StackFilter};
+use owner::{MemoryOwner, OwnerGroups};
+use site::SiteFinder;
+
+/// The functions that a suggestion lists.
+const SITES: usize = 4;
 
 /// Suggestions, sorted descending by bytes.
 ///
@@ -20,7 +26,7 @@ use advice::feature_for;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Suggestions {
-    /// One suggestion for each function, type and caller.
+    /// One suggestion for each owner of memory.
     pub suggestions: Vec<Suggestion>,
     /// All unreported blocks that pass the filters. In a dump of live mode, and at the peak, every block counts as
     /// unreported.
@@ -32,12 +38,26 @@ pub struct Suggestions {
     pub more: usize,
     /// Unreported blocks without a recorded stack.
     pub without_stack: BlockSums,
+    workspace: Workspace,
+}
+
+/// Unreported memory of one owner: a type or a function of the program, or a library that the program calls.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Suggestion {
+    /// The sums of the blocks.
+    pub sums: BlockSums,
+    /// Whether the sums contain estimated shares of blocks without a stack.
+    pub estimated: bool,
+    /// The allocations, each with one function and one type, sorted descending by bytes. There is at least one.
+    pub sites: Vec<SuggestedSite>,
+    owner: MemoryOwner,
 }
 
 /// Unreported memory of one type, allocated by one function.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Suggestion {
+pub struct SuggestedSite {
     /// The sums of the blocks.
     pub sums: BlockSums,
     /// Whether the sums contain estimated shares of blocks without a stack.
@@ -47,7 +67,8 @@ pub struct Suggestion {
     /// The innermost function on the allocation stack. Functions of allocators, of collections, and of Rust's or C's
     /// library do not count.
     pub function: String,
-    /// The function's file and line or, if they are unknown, its module and offset.
+    /// The function's file and line or, if they are unknown, its module and offset. Of several lines, the one with the
+    /// most bytes.
     pub place: String,
     /// The function's crate.
     pub module: String,
@@ -55,12 +76,7 @@ pub struct Suggestion {
     pub dependency: bool,
     /// For a dependency: the function of the program that called it, and the place of that function.
     pub caller: Option<(String, String)>,
-    /// The crate of the type that the collection contains, if that crate belongs to another package.
-    foreign: Option<String>,
 }
-
-/// Blocks with equal keys share a suggestion: function, type and caller.
-type SuggestionKey = (String, Option<String>, Option<(String, String)>);
 
 impl Suggestions {
     /// Makes at most `limit` suggestions. From a dump of dark-matter mode, they are for the unreported blocks. From a
@@ -88,134 +104,51 @@ impl Suggestions {
         let mut options =
             AnalyzeOptions::new().estimate(true).max_frames(usize::MAX).limit(usize::MAX).types(true);
         options.filters = filters.to_vec();
+        let workspace = Workspace::from_frames(dump.stacks().flatten());
         let analysis = Analysis::new(dump, &options);
-        let finder = CallerFinder::new(&analysis);
+        let finder = SiteFinder::new(&analysis);
         let unreported = analysis.sums(kind);
         let mut without_stack = BlockSums::default();
-        // Each suggestion with the bytes by place: the place with the most bytes is shown.
-        let mut found: BTreeMap<SuggestionKey, (Suggestion, BTreeMap<String, i128>)> = BTreeMap::new();
-        let sections = analysis.sections.iter().filter(|section| section.kind == kind);
-        for record in sections.flat_map(|section| &section.records) {
-            let frames: Vec<FrameText<'_>> = analysis.frames(record.alloc).collect();
-            if frames.is_empty() || matches!(frames[..], [only] if only.as_str() == NO_STACK) {
-                without_stack.add(record.sums);
-                continue;
-            }
-            let suggestion = finder.suggestion(record);
-            let key = (suggestion.function.clone(), suggestion.type_name.clone(), suggestion.caller.clone());
-            let place = suggestion.place.clone();
-            let (known, places) = found.entry(key).or_insert_with(|| (suggestion, BTreeMap::new()));
-            known.sums.add(record.sums);
-            known.estimated |= record.estimated;
-            *places.entry(place).or_default() += record.sums.usable();
-        }
-        let mut suggestions: Vec<Suggestion> = found
-            .into_values()
-            .map(|(mut suggestion, places)| {
-                if let Some((place, _)) = places.into_iter().max_by_key(|(_, bytes)| *bytes) {
-                    suggestion.place = place;
+        let (mut groups, mut in_arcs) = (OwnerGroups::default(), BTreeSet::new());
+        for section in &analysis.sections {
+            for record in &section.records {
+                in_arcs.extend(finder.type_in_arc(record));
+                if section.kind != kind {
+                    continue;
                 }
-                suggestion
-            })
-            .collect();
+                let frames: Vec<FrameText<'_>> = analysis.frames(record.alloc).collect();
+                if frames.is_empty() || matches!(frames[..], [only] if only.as_str() == NO_STACK) {
+                    without_stack.add(record.sums);
+                    continue;
+                }
+                groups.add(finder.site(record));
+            }
+        }
+        let mut suggestions = groups.suggestions(&in_arcs, &workspace);
         suggestions.sort_by_key(|suggestion| core::cmp::Reverse(suggestion.sums.usable()));
         let more = suggestions.len().saturating_sub(limit);
         suggestions.truncate(limit);
-        Ok(Self { suggestions, unreported, before_reports, more, without_stack })
+        Ok(Self { suggestions, unreported, before_reports, more, without_stack, workspace })
     }
 }
 
 impl Suggestion {
-    /// The code to write so that a reporter reports the memory, in several lines. [`Suggestions`] shows the same lines.
+    /// The allocation with the most bytes.
+    pub fn largest(&self) -> &SuggestedSite {
+        &self.sites[0]
+    }
+
+    /// The code to write so that a reporter or a tag reports the memory, in several lines. [`Suggestions`] shows the
+    /// same lines.
     pub fn advice(&self) -> String {
         struct SuggestionAdvice<'a>(&'a Suggestion);
         impl Display for SuggestionAdvice<'_> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.write_advice(f)
+                self.0.owner.write_advice(f)
             }
         }
         SuggestionAdvice(self).to_string()
     }
-}
-
-/// Finds the function that allocated, and the function of the program that called it.
-struct CallerFinder<'a> {
-    analysis: &'a Analysis,
-    /// Why a frame is folded, by the id of its text.
-    folds: Vec<Option<FoldReason>>,
-    /// The crates whose source files belong to other packages. The set misses crates without functions on any stack.
-    foreign: BTreeSet<String>,
-}
-
-impl<'a> CallerFinder<'a> {
-    fn new(analysis: &'a Analysis) -> Self {
-        let of = FoldRules::new();
-        let folds: Vec<Option<FoldReason>> =
-            analysis.texts.iter().map(|text| of.reason(&text.frame())).collect();
-        let of_packages = analysis
-            .texts
-            .iter()
-            .map(|text| text.frame())
-            .filter(|frame| frame.file.is_some_and(|file| file.ends_with(".rs")) && is_dependency(frame));
-        let foreign = of_packages.map(|frame| frame.crate_name().into_owned()).collect();
-        Self { analysis, folds, foreign }
-    }
-
-    fn suggestion(&self, record: &StackRecord) -> Suggestion {
-        let ids = self.analysis.stacks.get(record.alloc);
-        let texts: Vec<FrameText<'_>> = self.analysis.frames(record.alloc).collect();
-        let frames: Vec<CallFrame<'_>> = texts.iter().map(|text| text.frame()).collect();
-        let fold = |at: usize| self.folds[ids[at].index()];
-        let site = FoldedStack::with_reasons(frames.len(), fold).site().unwrap_or(0);
-        let type_name = type_name(&frames[..=site], self.analysis.type_of(record.alloc));
-        let dependency = is_dependency(&frames[site]);
-        let caller = (site + 1..frames.len())
-            .find(|at| fold(*at).is_none() && !is_dependency(&frames[*at]))
-            .map(|at| (frames[at].name().to_owned(), texts[at].place().to_owned()));
-        let mut suggestion = Suggestion {
-            sums: BlockSums::default(),
-            estimated: false,
-            type_name,
-            function: frames[site].name().to_owned(),
-            place: texts[site].place().to_owned(),
-            module: frames[site].crate_name().into_owned(),
-            dependency,
-            caller: caller.filter(|_| dependency),
-            foreign: None,
-        };
-        let kept = suggestion.kept().and_then(|kept| kept.split("::").next());
-        suggestion.foreign = kept
-            .filter(|name| self.foreign.contains(*name) || feature_for(name).is_some())
-            .map(str::to_owned);
-        suggestion
-    }
-}
-
-/// The collection whose function is outermost in `frames`. Without a collection, the type that the stack names.
-fn type_name(frames: &[CallFrame<'_>], verdict: Option<&TypeVerdict>) -> Option<String> {
-    match verdict {
-        // The outermost collection would be the vector from which the box was made.
-        Some(TypeVerdict::Typed { shape: BlockShape::BoxedSlice, name, .. }) => Some(format!("Box<{name}>")),
-        verdict => {
-            frames.iter().rev().find_map(container_of).or_else(|| verdict.and_then(TypeVerdict::type_name))
-        }
-    }
-}
-
-/// Whether the function of a frame belongs to another package. The path of its source file decides: cargo and the
-/// compiler keep foreign sources in these folders, and libraries of the system have relative paths or no files. Without
-/// lines, only the crate with the program's name counts as the program's own.
-fn is_dependency(frame: &CallFrame<'_>) -> bool {
-    let Some(file) = frame.file else {
-        let Some(module) = frame.module else { return false };
-        let name = module.rsplit('/').next().unwrap_or(module);
-        let name = name.split_once(".so").map_or(name, |(name, _)| name.strip_prefix("lib").unwrap_or(name));
-        return name.replace('-', "_") != frame.crate_name();
-    };
-    ["/rustc/", "./", "../"].iter().any(|start| file.starts_with(start))
-        || ["/registry/src/", "/git/checkouts/", "/vendor/", "/rustlib/src/"]
-            .iter()
-            .any(|part| file.contains(part))
 }
 
 impl Display for Suggestions {
@@ -240,36 +173,37 @@ impl Display for Suggestions {
             }
         }
         for (index, suggestion) in self.suggestions.iter().enumerate() {
-            let Suggestion { sums, estimated, type_name, function, place, module, .. } = suggestion;
-            let mark = mark(*estimated);
-            let share = share(sums.usable(), whole);
-            let bytes = number(sums.usable());
-            writeln!(f, "{}. {mark}{bytes} bytes ({share:.2}%) in {mark}{}", index + 1, blocks(sums.num))?;
-            if let Some(name) = type_name {
-                writeln!(f, "   {}", CleanText(name))?;
+            let mark = mark(suggestion.estimated);
+            let share = share(suggestion.sums.usable(), whole);
+            let bytes = number(suggestion.sums.usable());
+            let blocks = blocks(suggestion.sums.num);
+            let owner = suggestion.owner.title();
+            writeln!(f, "{}. {mark}{bytes} bytes ({share:.2}%) in {mark}{blocks}{owner}", index + 1)?;
+            let bytes = |site: &SuggestedSite| number(site.sums.usable());
+            let width = suggestion.sites.iter().map(|site| bytes(site).len()).max().unwrap_or(0);
+            for site in suggestion.sites.iter().take(SITES) {
+                self.write_site(f, site, &format!("{:>width$}", bytes(site)))?;
             }
-            let place = if place.is_empty() { "an unknown place" } else { place };
-            writeln!(f, "   allocated by {} at {}", CleanText(function), CleanText(place))?;
-            if suggestion.dependency {
-                if function.contains("::") {
-                    writeln!(f, "   in {}, which is a dependency", CleanText(module))?;
-                } else {
-                    f.write_str("   in a system library\n")?;
-                }
+            if let Some(rest @ [_, ..]) = suggestion.sites.get(SITES..) {
+                let sum = number(rest.iter().map(|site| site.sums.usable()).sum());
+                writeln!(f, "   {sum:>width$} bytes in {} more functions or types", rest.len())?;
             }
-            if let Some((function, place)) = &suggestion.caller {
-                writeln!(f, "   for {} at {}", CleanText(function), CleanText(place))?;
-            }
-            if suggestion.lacks_debug_information() {
+            if suggestion.largest().lacks_debug_information() {
                 f.write_str(
                     "   to see its type and line, build with debug information (lines are enough)\n",
                 )?;
             }
-            suggestion.write_advice(f)?;
+            suggestion.owner.write_advice(f)?;
             f.write_str("\n")?;
         }
         if self.more > 0 {
             writeln!(f, "{} more are not shown.", number(self.more as i128))?;
+        }
+        if self.suggestions.iter().any(|one| one.owner.has_tag()) {
+            f.write_str(
+                "A tag counts the blocks of the allocator that the program declares:\n   \
+                 memory_reporter::global_allocator!(std::alloc::System);\n",
+            )?;
         }
         if self.without_stack.num > 0 {
             let BlockSums { num, .. } = self.without_stack;
@@ -277,5 +211,17 @@ impl Display for Suggestions {
             writeln!(f, "No stack is recorded for {bytes} bytes in {}.", blocks(num))?;
         }
         Ok(())
+    }
+}
+
+impl Suggestions {
+    fn write_site(&self, f: &mut fmt::Formatter<'_>, site: &SuggestedSite, bytes: &str) -> fmt::Result {
+        write!(f, "   {}{bytes} bytes", mark(site.estimated))?;
+        if let Some(name) = &site.type_name {
+            write!(f, " of {}", CleanText(name))?;
+        }
+        let place = self.workspace.short(&site.place);
+        let place = if place.is_empty() { "an unknown place" } else { &*place };
+        writeln!(f, ", allocated by {} at {}", CleanText(&site.function), CleanText(place))
     }
 }

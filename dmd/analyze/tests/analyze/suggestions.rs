@@ -50,6 +50,8 @@ fn the_collection_is_named_in_every_way_that_compilers_name_it() {
         ),
         ("<alloc::string::String as core::clone::Clone>::clone (FILE)", Some("String")),
         ("alloc::sync::Arc<T>::new<app::Answer> (FILE)", Some("Arc<app::Answer>")),
+        ("alloc::sync::allocate_for_slice<u8> (FILE)", Some("Arc<[u8]>")),
+        ("alloc::sync::Arc<[T]>::copy_from_slice<u8> (FILE)", Some("Arc<[u8]>")),
         ("alloc::alloc::exchange_malloc (FILE)", None),
         ("core::iter::traits::iterator::Iterator::collect<app::Words, alloc::vec::Vec<u8>> (FILE)", None),
     ];
@@ -61,8 +63,8 @@ fn the_collection_is_named_in_every_way_that_compilers_name_it() {
         let frame = frame.replace("(FILE)", &file);
         let suggestions =
             suggest(&[&["malloc[/lib/libc.so +0x1]", &frame, "app::cache::Cache::fill (src/cache.rs:7)"]]);
-        assert_eq!(suggestions.suggestions[0].type_name.as_deref(), *expected, "{frame}");
-        assert_eq!(suggestions.suggestions[0].function, "app::cache::Cache::fill");
+        assert_eq!(suggestions.suggestions[0].largest().type_name.as_deref(), *expected, "{frame}");
+        assert_eq!(suggestions.suggestions[0].largest().function, "app::cache::Cache::fill");
     }
 }
 
@@ -79,14 +81,14 @@ fn a_library_s_frame_is_known_by_its_file_where_its_name_has_no_path() {
     ];
     for frame in &bare {
         let suggestions = suggest(&[&[frame, "app::cache::Cache::fill (/home/me/app/src/cache.rs:7)"]]);
-        assert_eq!(suggestions.suggestions[0].function, "app::cache::Cache::fill", "{frame}");
+        assert_eq!(suggestions.suggestions[0].largest().function, "app::cache::Cache::fill", "{frame}");
     }
     // If all frames are of libraries, the suggestion names the crate, not the file.
     let of_std = suggest(&[&[&format!("with_capacity ({STD}std/src/io/buffered/bufreader.rs:1)")]]);
-    assert_eq!(of_std.suggestions[0].module, "std");
+    assert_eq!(of_std.suggestions[0].largest().module, "std");
     let package = "(/home/me/.cargo/registry/src/i/regex-automata-0.4.9/src/dfa/dense.rs:1)";
     let of_package = suggest(&[&[&format!("build {package}")]]);
-    assert_eq!(of_package.suggestions[0].module, "regex_automata");
+    assert_eq!(of_package.suggestions[0].largest().module, "regex_automata");
 }
 
 #[test]
@@ -111,75 +113,168 @@ fn ours_and_a_dependency_s_are_told_apart() {
         "\
 2,997 bytes in 3 blocks are not reported.
 
-1. 1,000 bytes (33.37%) in 1 block
-   Vec<u8>
-   allocated by <app::cache::Cache>::fill at /home/me/app/src/cache.rs:7
-   derive MallocSizeOf for Cache, and register a reporter:
-   memory_reporter::define_reporter!(\"explicit/cache\", Heap, &VALUE, \"Memory used by cache.\");
+1. 1,000 bytes (33.37%) in 1 block: app::cache::Cache
+   1,000 bytes of Vec<u8>, allocated by <app::cache::Cache>::fill at src/cache.rs:7
+   #[derive(memory_reporter::MallocSizeOf)]  // on app::cache::Cache
+   memory_reporter::define_reporter!(\"explicit/cache\", Heap, &VALUE, \"Memory used by cache.\");  // VALUE: your static
+   or, without a static: at the start of app::cache::Cache::fill (src/cache.rs:7):
+   let _tag = memory_reporter::tag(\"explicit/cache\");
 
-2. 999 bytes (33.33%) in 1 block
-   Vec<u8>
-   allocated by zip::read::decode at /home/me/.cargo/registry/src/index-1/zip-1.0.0/src/read.rs:9
-   in zip, which is a dependency
-   for app::load at /home/me/app/src/load.rs:3
-   derive MallocSizeOf for the type that keeps Vec<u8>, and register a reporter:
-   memory_reporter::define_reporter!(\"explicit/app\", Heap, &VALUE, \"Memory used by app.\");
+2. 999 bytes (33.33%) in 1 block: zip, a dependency
+   999 bytes of Vec<u8>, allocated by zip::read::decode at zip-1.0.0/src/read.rs:9
+   before the call in app::load (src/load.rs:3):
+   let _tag = memory_reporter::tag(\"explicit/zip\");
 
 3. 998 bytes (33.30%) in 1 block
-   allocated by ??? at /usr/lib/libz.so.1 +0x10
-   in a system library
+   998 bytes, allocated by ??? at /usr/lib/libz.so.1 +0x10
    no symbols: build with debug information, or give its folder with --symbols
 
+A tag counts the blocks of the allocator that the program declares:
+   memory_reporter::global_allocator!(std::alloc::System);
 "
     );
 }
 
-/// The advice of the first suggestion.
-fn advice(stack: &[&str]) -> String {
-    let text = suggest(&[stack]).to_string();
-    text.split_once("app.rs:1\n").unwrap_or_else(|| panic!("{text}")).1.to_owned()
+/// The advice of the only suggestion.
+fn advice(stacks: &[&[&str]]) -> String {
+    let found = suggest(stacks);
+    let [only] = &found.suggestions[..] else { panic!("{found}") };
+    only.advice()
 }
 
 #[test]
-fn a_foreign_type_gets_a_recipe_that_can_be_followed() {
+fn foreign_memory_gets_a_tag_and_never_a_derive() {
     let main = "app::work (/home/me/app/src/app.rs:1)";
+    let package = |name: &str| format!("(/home/me/.cargo/registry/src/i/{name}-1.0.0/src/lib.rs:1)");
+    // A type of a crate that the program does not call, in a vector of the program.
+    let ids = format!("alloc::vec::Vec<gix_hash::object_id::ObjectId>::push ({STD}alloc/src/vec/mod.rs:1)");
+    let tag = "   before the call in app::work (src/app.rs:1):\n   let _tag = memory_reporter::tag(\"explicit/gix-hash\");\n";
+    assert_eq!(advice(&[&[&ids, main]]), tag);
+    // All that a call allocates has one piece of advice, also in crates behind the called one.
+    let push = format!("alloc::vec::Vec<u8>::push ({STD}alloc/src/vec/mod.rs:1)");
+    let (inner, outer) = (format!("pack::read {}", package("pack")), format!("gix::find {}", package("gix")));
+    let other = format!("gix::open {}", package("gix"));
+    let second = "app::load (/home/me/app/src/app.rs:9)";
+    assert_eq!(
+        advice(&[&[&push, &inner, &outer, main], &[&push, &other, second]]),
+        "   before the call in app::work (src/app.rs:1) and app::load (src/app.rs:9):\n   \
+         let _tag = memory_reporter::tag(\"explicit/gix\");\n"
+    );
+    // A crate whose code the documentation has.
     let slots = format!(
         "alloc::vec::Vec<T,A>::into_boxed_slice<crossbeam_channel::flavors::array::Slot<app::Job>, \
          alloc::alloc::Global> ({STD}alloc/src/vec/mod.rs:1)"
     );
-    let channel = "crossbeam_channel::channel::bounded<app::Job> \
-                   (/home/me/.cargo/registry/src/i/crossbeam-channel-0.5.15/src/channel.rs:115)";
-    let text = suggest(&[&[&slots, channel, main]]).to_string();
-    assert!(text.contains("   Box<[crossbeam_channel::flavors::array::Slot<app::Job>]>\n"), "{text}");
+    let channel = format!("crossbeam_channel::channel::bounded<app::Job> {}", package("crossbeam-channel"));
+    let text = suggest(&[&[&slots, &channel, main]]).to_string();
+    assert!(text.contains(" of Box<[crossbeam_channel::flavors::array::Slot<app::Job>]>, "), "{text}");
     assert_eq!(
-        advice(&[&slots, channel, main]),
-        "   \
-Slot is crossbeam_channel's, so you cannot derive MallocSizeOf for it. Measure it with a function:
-   #[malloc_size_of(with = measure)] before your field of crossbeam_channel's type (each = measure for
-   the elements of a collection), and
-   fn measure<R: Reading>(value: &FieldType, ops: &mut MallocSizeOfOps<R>) -> usize {
-       ops.field(\"items\", value.items())  // values that its public methods return
-   }
-   or, if they return only a pointer into a block, ops.enclosing(pointer, layout);
-   or without a field, in a reporter:
-   reports.heap_with(\"explicit/app/crossbeam-channel\", |ops| measure(&VALUE, ops), \
-\"Memory used by app crossbeam channel.\");
-
-"
-    );
-    // The program's own type in a foreign collection: it can derive.
-    let push = format!("alloc::vec::Vec<app::Job>::push ({STD}alloc/src/vec/mod.rs:1)");
-    let text = advice(&[&push, channel, main]);
-    assert!(
-        text.starts_with("   derive MallocSizeOf for app::Job and for the value that keeps it"),
-        "{text}"
+        advice(&[&[&slots, &channel, main]]),
+        "   before the call in app::work (src/app.rs:1):\n   \
+         let _tag = memory_reporter::tag(\"explicit/crossbeam-channel\");\n   \
+         or measure the values: memory_reporter::docs::other_crates has the code for crossbeam_channel\n"
     );
     // A crate that memory-reporter measures.
     let shards = format!("alloc::vec::Vec<dashmap::lock::RwLock<u8>>::push ({STD}alloc/src/vec/mod.rs:1)");
-    let text = advice(&[&shards, main]);
-    let cargo =
-        "   memory-reporter measures dashmap's types: cargo add memory-reporter --features dashmap6\n";
-    assert!(text.starts_with(cargo), "{text}");
+    let cargo = "   cargo add memory-reporter --features dashmap6\n   #[derive(memory_reporter::MallocSizeOf)]  // on app::Cache\n";
+    let method = "app::Cache::put (/home/me/app/src/app.rs:4)";
+    let dashmap = format!("dashmap::DashMap<u32, u8>::insert {}", package("dashmap"));
+    for stack in [&[&*shards, method][..], &[&push, &dashmap, method]] {
+        let text = advice(&[stack]);
+        assert!(text.starts_with(cargo), "{text}");
+    }
+    // C libraries do not allocate from the allocator that counts tags.
+    let text = advice(&[&["deflate[/usr/lib/libz.so.1 +0x10]", main]]);
+    assert!(text.contains("CountingMalloc") && !text.contains("tag("), "{text}");
+    // The recorded frames end in the library.
+    let text = advice(&[&[&push, &inner]]);
+    assert!(text.starts_with("   no function of the program is on its stacks: record more frames"), "{text}");
+}
+
+#[test]
+fn all_memory_of_an_owner_has_one_piece_of_advice() {
+    let frame = |collection: &str| format!("{collection}::push ({STD}alloc/src/vec/mod.rs:1)");
+    let (entries, names) = (frame("alloc::vec::Vec<app::Entry>"), frame("alloc::string::String"));
+    let (fill, name) =
+        ("app::Cache::fill (/a/src/app.rs:1)", "app::Entry::new::{{closure}} (/a/src/app.rs:7)");
+    let arc = format!(
+        "alloc::sync::Arc<std::sync::poison::mutex::Mutex<app::Cache>>::new ({STD}alloc/src/sync.rs:1)"
+    );
+    let main = "app::main (/a/src/main.rs:3)";
+    let found = suggest(&[&[&entries, fill], &[&names, name, fill], &[&names, fill], &[&arc, main]]);
+    let text = found.to_string();
+    assert!(
+        text.contains(
+            "\
+1. 3,994 bytes (100.00%) in 4 blocks: app::Cache
+   1,000 bytes of Vec<app::Entry>, allocated by app::Cache::fill at src/app.rs:1
+     999 bytes of String, allocated by app::Entry::new::{{closure}} at src/app.rs:7
+     998 bytes of String, allocated by app::Cache::fill at src/app.rs:1
+     997 bytes of Arc<Mutex<app::Cache>>, allocated by app::main at src/main.rs:3
+   #[derive(memory_reporter::MallocSizeOf)]  // on app::Cache and app::Entry
+   impl memory_reporter::MemoryReporter for Cache {
+"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_value_in_an_arc_is_registered() {
+    let push = format!("alloc::vec::Vec<app::Entry>::push ({STD}alloc/src/vec/mod.rs:1)");
+    let arc = format!(
+        "alloc::sync::Arc<T>::new<std::sync::poison::mutex::Mutex<app::Cache>> ({STD}alloc/src/sync.rs:1)"
+    );
+    let found = suggest(&[
+        &[&push, "app::Cache::fill (/a/src/app.rs:1)"],
+        &[&arc, "app::main (/a/src/main.rs:3)"],
+        &[&push, "app::collect (/a/src/app.rs:9)"],
+    ]);
+    assert_eq!(
+        found.suggestions[0].advice(),
+        "   \
+#[derive(memory_reporter::MallocSizeOf)]  // on app::Cache and app::Entry
+   impl memory_reporter::MemoryReporter for Cache {
+       fn collect_reports(&self, reports: &mut memory_reporter::Reports) {
+           reports.heap(\"explicit/cache\", self, \"Memory used by cache.\");
+       }
+   }
+   let _registration = memory_reporter::register_weak(&value);  // value: the Arc of Cache
+"
+    );
+    // Another value, perhaps a part of the first.
+    assert_eq!(
+        found.suggestions[1].advice(),
+        "   \
+#[derive(memory_reporter::MallocSizeOf)]  // on app::Entry
+   memory_reporter::define_reporter!(\"explicit/collect\", Heap, &VALUE, \"Memory used by collect.\");  // VALUE: your static
+   or, as a part of the Arc<app::Cache>: derive for it, too, and memory_reporter::register_weak(&value);
+   or, without a static: at the start of app::collect (src/app.rs:9):
+   let _tag = memory_reporter::tag(\"explicit/collect\");
+"
+    );
+}
+
+#[test]
+fn a_future_is_tagged_as_a_whole() {
+    let push = format!("alloc::string::String::push_str ({STD}alloc/src/string.rs:1)");
+    let moka =
+        "moka::future::Cache<u64, app::Page>::insert (/home/me/.cargo/registry/src/i/moka-0.12.0/src/f.rs:1)";
+    let poll =
+        "tokio::runtime::task::core::Core<T,S>::poll (/home/me/.cargo/registry/src/i/tokio-1.0.0/src/c.rs:1)";
+    let future = "app::answer::{{closure}} (/a/src/app.rs:5)";
+    assert_eq!(
+        advice(&[&[&push, moka, future, poll]]),
+        "   \
+tag the futures in app::answer (src/app.rs:5):
+   memory_reporter::tags::Tag::new(\"explicit/moka\").future(FUTURE).await
+   or measure the values: memory_reporter::docs::other_crates has the code for moka
+"
+    );
+    // Outside of a future, it is a closure.
+    assert!(
+        advice(&[&[&push, future, "app::main (/a/src/main.rs:1)"]]).contains("tag(\"explicit/answer\");")
+    );
 }
 
 #[test]
@@ -189,8 +284,8 @@ fn growth_in_libraries_is_its_caller_s() {
         &format!("std::fs::read::inner ({STD}std/src/fs.rs:1)"),
         "app::load (/home/me/app/src/app.rs:1)",
     ]]);
-    assert_eq!(suggestions.suggestions[0].module, "app");
-    assert_eq!(suggestions.suggestions[0].function, "app::load");
+    assert_eq!(suggestions.suggestions[0].largest().module, "app");
+    assert_eq!(suggestions.suggestions[0].largest().function, "app::load");
 }
 
 #[test]
@@ -201,7 +296,7 @@ fn without_lines_a_program_s_own_crate_is_known_by_its_name() {
         ("zip::read::decode[/home/me/target/debug/my-app +0x10]", true),
         ("deflate[/usr/lib/libz.so.1 +0x10]", true),
     ] {
-        assert_eq!(suggest(&[&[frame]]).suggestions[0].dependency, dependency, "{frame}");
+        assert_eq!(suggest(&[&[frame]]).suggestions[0].largest().dependency, dependency, "{frame}");
     }
 }
 

@@ -7,6 +7,7 @@ use memory_report::SkipReason;
 
 use crate::measure::malloc_size_of::MallocSizeOf;
 use crate::measure::ops::MallocSizeOfOps;
+use crate::measure::reach::MeasuredLock;
 use crate::measure::reading::Reading;
 
 /// Types that hide a value. The value may own heap.
@@ -37,8 +38,21 @@ impl<T: MallocSizeOf + ?Sized> MallocSizeOf for RefCell<T> {
         if !T::NEEDS_WALK && !ops.wants_names() {
             return 0;
         }
+        self.measure_value(ops, T::size_of_excluding_this)
+    }
+}
+
+impl<T: ?Sized> MeasuredLock for RefCell<T> {
+    type Value = T;
+
+    #[inline]
+    fn measure_value<R: Reading>(
+        &self,
+        ops: &mut MallocSizeOfOps<R>,
+        measure: impl FnOnce(&T, &mut MallocSizeOfOps<R>) -> usize,
+    ) -> usize {
         match self.try_borrow() {
-            Ok(value) => value.size_of_excluding_this(ops),
+            Ok(value) => measure(&value, ops),
             Err(_) => ops.skip::<Self>(SkipReason::Borrowed),
         }
     }

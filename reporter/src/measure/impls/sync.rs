@@ -18,6 +18,7 @@ use memory_report::SkipReason;
 use crate::measure::impls::plain::plain;
 use crate::measure::malloc_size_of::MallocSizeOf;
 use crate::measure::ops::MallocSizeOfOps;
+use crate::measure::reach::MeasuredLock;
 use crate::measure::reading::Reading;
 
 macro_rules! lock {
@@ -30,9 +31,24 @@ macro_rules! lock {
                 if !T::NEEDS_WALK && !ops.wants_names() {
                     return 0;
                 }
+                self.measure_value(ops, T::size_of_excluding_this)
+            }
+        }
+
+        impl<T: ?Sized> MeasuredLock for $lock<T> {
+            type Value = T;
+
+            #[inline]
+            fn measure_value<R: Reading>(
+                &self,
+                ops: &mut MallocSizeOfOps<R>,
+                measure: impl FnOnce(&T, &mut MallocSizeOfOps<R>) -> usize,
+            ) -> usize {
                 match self.$try_lock() {
-                    Ok(value) => held::<Self, T, R>(value, ops),
-                    Err(TryLockError::Poisoned(value)) => held::<Self, T, R>(value.into_inner(), ops),
+                    Ok(value) => held::<Self, T, R>(value, ops, measure),
+                    Err(TryLockError::Poisoned(value)) => {
+                        held::<Self, T, R>(value.into_inner(), ops, measure)
+                    }
                     Err(TryLockError::WouldBlock) => ops.skip::<Self>(SkipReason::Locked),
                 }
             }
@@ -43,11 +59,12 @@ lock!(Mutex, try_lock; RwLock, try_read;);
 
 /// Measures the value behind `lock`. The guard is dropped before a panic continues, so that the panic does not poison
 /// the lock.
-fn held<Lock: ?Sized, T: MallocSizeOf + ?Sized, R: Reading>(
+fn held<Lock: ?Sized, T: ?Sized, R: Reading>(
     guard: impl Deref<Target = T>,
     ops: &mut MallocSizeOfOps<R>,
+    measure: impl FnOnce(&T, &mut MallocSizeOfOps<R>) -> usize,
 ) -> usize {
-    let measured = catch_unwind(AssertUnwindSafe(|| guard.size_of_excluding_this(ops)));
+    let measured = catch_unwind(AssertUnwindSafe(|| measure(&guard, ops)));
     drop(guard);
     measured.unwrap_or_else(|panic| {
         ops.skip::<Lock>(SkipReason::Panicked);

@@ -7,6 +7,7 @@ use crate::measure::impls::opaque::opaque;
 use crate::measure::impls::plain::plain;
 use crate::measure::malloc_size_of::MallocSizeOf;
 use crate::measure::ops::MallocSizeOfOps;
+use crate::measure::reach::MeasuredLock;
 use crate::measure::reading::Reading;
 
 plain!([] Notify, [] Semaphore);
@@ -36,8 +37,21 @@ macro_rules! lock {
                 if !T::NEEDS_WALK && !ops.wants_names() {
                     return 0;
                 }
+                self.measure_value(ops, T::size_of_excluding_this)
+            }
+        }
+
+        impl<T: ?Sized> MeasuredLock for $lock<T> {
+            type Value = T;
+
+            #[inline]
+            fn measure_value<R: Reading>(
+                &self,
+                ops: &mut MallocSizeOfOps<R>,
+                measure: impl FnOnce(&T, &mut MallocSizeOfOps<R>) -> usize,
+            ) -> usize {
                 match self.$try_lock() {
-                    Ok(value) => value.size_of_excluding_this(ops),
+                    Ok(value) => measure(&value, ops),
                     Err(_) => ops.skip::<Self>(SkipReason::Locked),
                 }
             }

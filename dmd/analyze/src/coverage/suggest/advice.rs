@@ -1,9 +1,10 @@
-//! The code to write so that a reporter reports a suggestion's memory.
+//! The code to write so that a reporter or a tag reports a suggestion's memory.
 
 use core::fmt;
 
-use super::Suggestion;
-use crate::names::segments;
+use super::SuggestedSite;
+use super::owner::{MemoryOwner, OwnerKey};
+use super::site::base_name;
 use crate::print::CleanText;
 
 /// The features of memory-reporter that measure the types of a crate, each with the crate's name and major version.
@@ -40,139 +41,195 @@ const FEATURES: &[&str] = &[
     "uuid1",
 ];
 
-impl Suggestion {
-    /// The function of the program that uses the memory.
-    fn program_function(&self) -> &str {
-        self.caller.as_ref().map_or(&self.function, |(function, _)| function)
-    }
+/// Crates whose types `memory_reporter::docs::other_crates` has code for. Crates with more than such types are missing.
+const OTHER_CRATES: &[&str] = &[
+    "async_channel",
+    "bit_vec",
+    "bstr",
+    "camino",
+    "crossbeam_channel",
+    "crossbeam_queue",
+    "csv",
+    "fixedbitset",
+    "flume",
+    "generational_arena",
+    "hashlink",
+    "id_arena",
+    "lasso",
+    "moka",
+    "ndarray",
+    "quick_cache",
+    "ropey",
+    "semver",
+    "toml",
+    "typed_arena",
+];
 
-    /// Whether the program's function is of C or C++: its name has no crate, or its source file is not of Rust.
-    fn is_of_c(&self) -> bool {
-        let (function, place) = match &self.caller {
-            Some((function, place)) => (function, place),
-            None if self.dependency => return false,
-            None => (&self.function, &self.place),
-        };
-        let has_source = !place.is_empty() && !place.contains(" +0x");
-        if has_source { !place.contains(".rs") } else { !function.contains("::") }
-    }
+/// The functions whose places a suggestion lists.
+const CALLERS: usize = 3;
 
+impl SuggestedSite {
     /// Whether the name of the program's function is from a symbol, not from debug information. Most symbols contain no
     /// types.
     pub(super) fn lacks_debug_information(&self) -> bool {
         let is_ours = !self.dependency && self.function != "???";
         is_ours && self.type_name.is_none() && self.place.contains(" +0x")
     }
+}
 
-    /// The type of the program's function, if it is a method.
-    fn owner(&self) -> Option<&str> {
-        let function = self.program_function();
-        let path = function.strip_prefix('<').map_or(function, |rest| {
-            let end = rest.find(" as ").or(rest.find('>')).unwrap_or(rest.len());
-            &rest[..end]
-        });
-        let parts = segments(path);
-        let is_type = |part: &&&str| part.starts_with(|c: char| c.is_ascii_uppercase());
-        let part = parts.iter().rev().find(is_type)?;
-        Some(part.split('<').next().unwrap_or(part))
+impl MemoryOwner {
+    /// The end of a suggestion's first line.
+    pub(super) fn title(&self) -> String {
+        match &self.key {
+            OwnerKey::Type(name) | OwnerKey::Function(name) | OwnerKey::C(name) => {
+                format!(": {}", CleanText(name))
+            }
+            OwnerKey::Library(name) => format!(": {}, a dependency", CleanText(name)),
+            OwnerKey::System(name) => format!(": {}, a system library", CleanText(name)),
+            OwnerKey::Unknown(_) => String::new(),
+        }
     }
 
-    /// The program's type that the collection contains.
-    pub(super) fn kept(&self) -> Option<&str> {
-        let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
-        self.type_name.as_deref()?.split(|c| !is_path(c)).find(|path| path.contains("::"))
+    /// Whether the advice contains a tag.
+    pub(super) fn has_tag(&self) -> bool {
+        match self.key {
+            OwnerKey::Type(_) | OwnerKey::Function(_) => self.in_arc.is_none(),
+            OwnerKey::Library(_) => true,
+            OwnerKey::C(_) | OwnerKey::System(_) | OwnerKey::Unknown(_) => false,
+        }
     }
 
-    /// A path for the report. It consists of the module of the contained type if that is the program's, or else of the
-    /// program's function.
-    fn report_path(&self) -> String {
-        let function = self.program_function().trim_start_matches(['<', '&']);
-        let own = self.kept().filter(|_| self.foreign.is_none());
-        let parts = segments(own.unwrap_or(function));
-        let module = parts.get(1).filter(|part| {
-            parts.len() > 2 && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+    pub(super) fn write_advice(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.key {
+            OwnerKey::Unknown(_) => f.write_str(
+                "   no symbols: build with debug information, or give its folder with --symbols\n",
+            ),
+            OwnerKey::C(_) => f.write_str(
+                "   report it where the program holds it: DMDReport(pointer) for each block, then DMDDump(path) (dmd.h)\n",
+            ),
+            OwnerKey::System(_) => f.write_str(
+                "   C code allocated it: pass the functions of a memory_reporter::counters::CountingMalloc to the\n   \
+                 library, or report the library's own figure\n",
+            ),
+            OwnerKey::Library(name) => self.write_for_library(f, name),
+            OwnerKey::Type(_) | OwnerKey::Function(_) if !self.types.is_empty() => self.write_derive(f),
+            OwnerKey::Type(_) | OwnerKey::Function(_) => self.write_tag(f, "at the start of"),
+        }
+    }
+
+    fn write_for_library(&self, f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
+        if self.calls.is_empty() {
+            let more = if self.is_cut { ": record more frames with --max-frames 256" } else { "" };
+            writeln!(f, "   no function of the program is on its stacks{more}")?;
+        }
+        self.write_tag(f, "before the call in")?;
+        if OTHER_CRATES.contains(&name) {
+            writeln!(
+                f,
+                "   or measure the values: memory_reporter::docs::other_crates has the code for {name}"
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Writes a derive and a reporter and, if no known `Arc` holds the value, a tag.
+    fn write_derive(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.features.is_empty() {
+            let features: Vec<&str> = self.features.iter().copied().collect();
+            writeln!(f, "   cargo add memory-reporter --features {}", features.join(","))?;
+        }
+        let types = CleanText(&listed(&self.types)).to_string();
+        writeln!(f, "   #[derive(memory_reporter::MallocSizeOf)]  // on {types}")?;
+        let path = self.path();
+        let description = describe(&path);
+        if let Some(held) = &self.in_arc {
+            let name = CleanText(held.rsplit("::").next().unwrap_or(held)).to_string();
+            return write!(
+                f,
+                "   impl memory_reporter::MemoryReporter for {name} {{\n       \
+                 fn collect_reports(&self, reports: &mut memory_reporter::Reports) {{\n           \
+                 reports.heap(\"{path}\", self, \"{description}\");\n       }}\n   }}\n   \
+                 let _registration = memory_reporter::register_weak(&value);  // value: the Arc of {name}\n",
+            );
+        }
+        writeln!(
+            f,
+            "   memory_reporter::define_reporter!(\"{path}\", Heap, &VALUE, \"{description}\");  // VALUE: your static"
+        )?;
+        if let Some(held) = self.other_arcs.first() {
+            let more = if self.other_arcs.len() > 1 { "such as" } else { "the" };
+            let held = CleanText(held);
+            writeln!(
+                f,
+                "   or, as a part of {more} Arc<{held}>: derive for it, too, and memory_reporter::register_weak(&value);"
+            )?;
+        }
+        self.write_tag(f, "or, without a static: at the start of")
+    }
+
+    fn write_tag(&self, f: &mut fmt::Formatter<'_>, lead: &str) -> fmt::Result {
+        let path = self.path();
+        let callers = self.callers();
+        if self.in_future {
+            let lead = if lead.starts_with("or") { "or tag" } else { "tag" };
+            writeln!(f, "   {lead} the futures in {callers}:")?;
+            return writeln!(f, "   memory_reporter::tags::Tag::new(\"{path}\").future(FUTURE).await");
+        }
+        match callers.is_empty() {
+            true => writeln!(f, "   tag the program's call:")?,
+            false => writeln!(f, "   {lead} {callers}:")?,
+        }
+        writeln!(f, "   let _tag = memory_reporter::tag(\"{path}\");")
+    }
+
+    /// The functions of the program with their lines.
+    fn callers(&self) -> String {
+        let mut functions: Vec<(String, Vec<&str>)> = Vec::new();
+        for (function, place) in &self.calls {
+            let function = base_name(function);
+            match functions.iter_mut().find(|(known, _)| *known == function) {
+                Some((_, places)) => places.push(place),
+                None => functions.push((function, vec![place])),
+            }
+        }
+        let more = functions.len().saturating_sub(CALLERS);
+        let named = functions.iter().take(CALLERS).map(|(function, places)| {
+            let places = places.iter().take(CALLERS).copied().collect::<Vec<_>>().join(", ");
+            CleanText(&format!("{function} ({places})")).to_string()
         });
-        let name = match (module, self.owner()) {
-            (Some(module), _) => (*module).to_owned(),
-            (None, Some(owner)) => kebab(owner),
-            (None, None) => parts.first().map_or_else(|| self.module.clone(), |part| (*part).to_owned()),
+        let mut names: Vec<String> = named.collect();
+        if more > 0 {
+            names.push(format!("{more} more functions"));
+        }
+        listed(&names)
+    }
+
+    /// A path for the report: a library, the module of a type or function, or its name.
+    fn path(&self) -> String {
+        let name = match &self.key {
+            OwnerKey::Library(name) | OwnerKey::System(name) => name.clone(),
+            OwnerKey::Type(path) | OwnerKey::Function(path) | OwnerKey::C(path) | OwnerKey::Unknown(path) => {
+                let parts: Vec<&str> = path.split("::").collect();
+                let is_module = |part: &&str| part.starts_with(|c: char| c.is_ascii_lowercase());
+                match parts[..] {
+                    [_, module, _, ..] if is_module(&module) => module.to_owned(),
+                    [.., parent, "main"] => parent.to_owned(),
+                    [.., last] => kebab(last),
+                    [] => String::new(),
+                }
+            }
         };
-        format!("explicit/{}", name.replace('_', "-"))
+        let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
+        format!("explicit/{}", name.replace('_', "-").chars().filter(plain).collect::<String>())
     }
 }
 
-impl Suggestion {
-    pub(super) fn write_advice(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.function == "???" {
-            return f.write_str(
-                "   no symbols: build with debug information, or give its folder with --symbols\n",
-            );
-        }
-        if self.is_of_c() {
-            return f.write_str(
-                "   report it where the program holds it: DMDReport(pointer) for each block, then DMDDump(path) (dmd.h)\n",
-            );
-        }
-        let what = self.type_name.as_deref().unwrap_or("it");
-        if self.dependency && self.caller.is_none() {
-            return writeln!(
-                f,
-                "   report your value that keeps {} alive, or register a reporter for {}",
-                CleanText(what),
-                CleanText(&self.module)
-            );
-        }
-        if let Some(foreign) = &self.foreign {
-            return self.write_for_foreign(f, foreign);
-        }
-        let what = match (self.kept(), self.owner()) {
-            (Some(kept), _) => format!("{kept} and for the value that keeps it"),
-            (None, Some(owner)) => owner.to_owned(),
-            (None, None) => format!("the type that keeps {what}"),
-        };
-        writeln!(f, "   derive MallocSizeOf for {}, and register a reporter:", CleanText(&what))?;
-        self.write_reporter(f, &self.report_path())
-    }
-
-    /// Writes the advice for a type of another package: the program cannot derive for it.
-    fn write_for_foreign(&self, f: &mut fmt::Formatter<'_>, foreign: &str) -> fmt::Result {
-        let package = foreign.replace('_', "-");
-        if let Some(feature) = feature_for(foreign) {
-            writeln!(
-                f,
-                "   memory-reporter measures {foreign}'s types: cargo add memory-reporter --features {feature}"
-            )?;
-            f.write_str("   derive MallocSizeOf for your type that keeps them, and register a reporter:\n")?;
-            return self.write_reporter(f, &self.report_path());
-        }
-        let path = CleanText(&format!("{}/{package}", self.report_path())).to_string();
-        let kept = self.kept().and_then(|kept| kept.rsplit("::").next()).unwrap_or("the type");
-        let (kept, foreign) = (CleanText(kept), CleanText(foreign));
-        writeln!(
-            f,
-            "   {kept} is {foreign}'s, so you cannot derive MallocSizeOf for it. Measure it with a function:"
-        )?;
-        writeln!(
-            f,
-            "   #[malloc_size_of(with = measure)] before your field of {foreign}'s type (each = measure for"
-        )?;
-        f.write_str("   the elements of a collection), and\n")?;
-        f.write_str(
-            "   fn measure<R: Reading>(value: &FieldType, ops: &mut MallocSizeOfOps<R>) -> usize {\n       \
-             ops.field(\"items\", value.items())  // values that its public methods return\n   }\n",
-        )?;
-        f.write_str("   or, if they return only a pointer into a block, ops.enclosing(pointer, layout);\n")?;
-        f.write_str("   or without a field, in a reporter:\n")?;
-        writeln!(f, "   reports.heap_with(\"{path}\", |ops| measure(&VALUE, ops), \"{}\");", describe(&path))
-    }
-
-    fn write_reporter(&self, f: &mut fmt::Formatter<'_>, path: &str) -> fmt::Result {
-        let path = CleanText(path).to_string();
-        writeln!(
-            f,
-            "   memory_reporter::define_reporter!(\"{path}\", Heap, &VALUE, \"{}\");",
-            describe(&path)
-        )
+/// Names in a sentence: `A, B and C`.
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }
 

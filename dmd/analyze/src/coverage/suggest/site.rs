@@ -1,0 +1,211 @@
+//! The facts about one allocation stack: the function that allocated, its caller in the program, and the crates of the
+//! blocks' type.
+
+use std::collections::BTreeSet;
+
+use super::SuggestedSite;
+use super::advice::feature_for;
+use super::owner::OwnerKey;
+use crate::dump::{CallFrame, FrameText};
+use crate::names::{BlockShape, FoldReason, FoldRules, FoldedStack, TypeVerdict, container_of, segments};
+use crate::records::{Analysis, StackRecord};
+
+/// One allocation stack.
+#[derive(Debug)]
+pub(super) struct StackFacts {
+    pub(super) site: SuggestedSite,
+    pub(super) key: OwnerKey,
+    /// The function of the program, and its place: what advice is about.
+    pub(super) call: Option<(String, String)>,
+    /// The program's types that the blocks contain.
+    pub(super) types: Vec<String>,
+    /// The feature of memory-reporter that measures the blocks' type.
+    pub(super) feature: Option<&'static str>,
+    /// Whether the program's function runs in a future.
+    pub(super) in_future: bool,
+    /// Whether outer frames are missing.
+    pub(super) is_cut: bool,
+}
+
+/// Finds the function that allocated, and the function of the program that called it.
+pub(super) struct SiteFinder<'a> {
+    analysis: &'a Analysis,
+    /// Why a frame is folded, by the id of its text.
+    folds: Vec<Option<FoldReason>>,
+    /// The program's crates. A crate without functions on any stack is missing.
+    own: BTreeSet<String>,
+}
+
+impl<'a> SiteFinder<'a> {
+    pub(super) fn new(analysis: &'a Analysis) -> Self {
+        let of = FoldRules::new();
+        let folds: Vec<Option<FoldReason>> =
+            analysis.texts.iter().map(|text| of.reason(&text.frame())).collect();
+        let frames = analysis.texts.iter().map(|text| text.frame());
+        let own = frames.zip(&folds).filter(|(frame, fold)| fold.is_none() && !is_dependency(frame));
+        let own = own.map(|(frame, _)| frame.crate_name().into_owned()).collect();
+        Self { analysis, folds, own }
+    }
+
+    pub(super) fn site(&self, record: &StackRecord) -> StackFacts {
+        let ids = self.analysis.stacks.get(record.alloc);
+        let texts: Vec<FrameText<'_>> = self.analysis.frames(record.alloc).collect();
+        let frames: Vec<CallFrame<'_>> = texts.iter().map(|text| text.frame()).collect();
+        let fold = |at: usize| self.folds[ids[at].index()];
+        let at = FoldedStack::with_reasons(frames.len(), fold).site().unwrap_or(0);
+        let type_name = type_name(&frames[..=at], self.analysis.type_of(record.alloc));
+        let dependency = is_dependency(&frames[at]);
+        let named = |at: usize| (frames[at].name().to_owned(), texts[at].place().to_owned());
+        let caller = (at + 1..frames.len())
+            .find(|at| fold(*at).is_none() && !is_dependency(&frames[*at]))
+            .filter(|_| dependency);
+        let site = SuggestedSite {
+            sums: record.sums,
+            estimated: record.estimated,
+            type_name,
+            function: frames[at].name().to_owned(),
+            place: texts[at].place().to_owned(),
+            module: frames[at].crate_name().into_owned(),
+            dependency,
+            caller: caller.map(named),
+        };
+        let own_at = if dependency { caller } else { Some(at) };
+        let call = own_at.map(named);
+        // The crate whose function the program calls.
+        let called = own_at.and_then(|own| {
+            let is_library = |at: &usize| fold(*at).is_none() && is_dependency(&frames[*at]);
+            (at..own).rev().find(is_library).map(|at| frames[at].crate_name().into_owned())
+        });
+        let called = called.unwrap_or_else(|| site.module.clone());
+        let (types, foreign) = self.types_in(site.type_name.as_deref().unwrap_or_default());
+        let feature = if dependency { feature_for(&called).filter(|_| called == site.module) } else { None };
+        let feature = feature.or_else(|| foreign.first().and_then(|name| feature_for(name)));
+        let key = match (&call, foreign.iter().find(|name| feature_for(name).is_none())) {
+            _ if site.function == "???" => OwnerKey::Unknown(site.place.clone()),
+            _ if dependency && !site.function.contains("::") => OwnerKey::System(site.module.clone()),
+            (Some((function, place)), _) if is_c(function, place) => OwnerKey::C(function.clone()),
+            (_, Some(name)) => OwnerKey::Library(name.clone()),
+            (None, _) => OwnerKey::Library(called),
+            _ if dependency && feature.is_none() => OwnerKey::Library(called),
+            (Some((function, _)), None) => {
+                let name = site.type_name.as_deref().unwrap_or_default();
+                let behind = |pointer| self.type_behind(name, pointer);
+                let method =
+                    || self.method_type(function).or_else(|| behind("Rc<")).or_else(|| behind("Box<"));
+                match behind("Arc<").or_else(method) {
+                    Some(name) => OwnerKey::Type(name),
+                    None => OwnerKey::Function(base_name(function)),
+                }
+            }
+        };
+        let in_closure = call.as_ref().is_some_and(|(function, _)| function.ends_with('}'));
+        let polls = |frame: &CallFrame<'_>| base_name(frame.name()).ends_with("::poll");
+        let in_future = in_closure && own_at.is_some_and(|own| frames[own..].iter().any(polls));
+        let is_cut = !(0..frames.len()).any(|at| fold(at) == Some(FoldReason::Start));
+        StackFacts { site, key, call, types, feature, in_future, is_cut }
+    }
+
+    /// The program's type that the blocks hold in an `Arc`, directly or behind a lock.
+    pub(super) fn type_in_arc(&self, record: &StackRecord) -> Option<String> {
+        self.type_behind(&self.analysis.type_of(record.alloc)?.type_name()?, "ArcInner<")
+    }
+
+    /// The program's type behind a pointer, directly or behind a lock.
+    fn type_behind(&self, name: &str, pointer: &str) -> Option<String> {
+        let mut inner = name.strip_prefix(pointer)?;
+        while let Some((outer, rest)) = inner.split_once('<')
+            && ["Mutex", "RwLock", "RefCell"].contains(&outer.rsplit("::").next().unwrap_or(outer))
+        {
+            inner = rest;
+        }
+        let path: String = inner.chars().take_while(|c| is_path(*c)).collect();
+        let is_own = path.split_once("::").is_some_and(|(name, _)| self.own.contains(name));
+        is_own.then_some(path)
+    }
+
+    /// The program's types in the name of a type, and the crates of its other types.
+    fn types_in(&self, name: &str) -> (Vec<String>, Vec<String>) {
+        let (mut types, mut foreign) = (Vec::new(), Vec::new());
+        for path in name.split(|c| !is_path(c)).filter(|path| !path.starts_with(':')) {
+            let Some((crate_name, _)) = path.split_once("::") else { continue };
+            let (list, one) = match self.own.contains(crate_name) {
+                true => (&mut types, path),
+                false => (&mut foreign, crate_name),
+            };
+            if !list.iter().any(|known| known == one) {
+                list.push(one.to_owned());
+            }
+        }
+        (types, foreign)
+    }
+
+    /// The type of the program to which a method belongs.
+    fn method_type(&self, function: &str) -> Option<String> {
+        let path = base_name(function);
+        let parts: Vec<&str> = path.split("::").collect();
+        let is_type = |part: &&str| part.starts_with(|c: char| c.is_ascii_uppercase());
+        let last = parts.iter().rposition(is_type)?;
+        self.own.contains(parts[0]).then(|| parts[..=last].join("::"))
+    }
+}
+
+fn is_path(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == ':'
+}
+
+/// The path of a function without type arguments, traits and closures: `app::Cache::fill` for
+/// `<app::Cache<u8> as app::Fill>::fill::{{closure}}`.
+pub(super) fn base_name(function: &str) -> String {
+    let mut path: Vec<&str> = Vec::new();
+    for part in segments(function) {
+        if let Some((_, owner)) = part.strip_prefix("<impl ").and_then(|part| part.split_once(" for ")) {
+            path = segments(owner.trim_end_matches('>'));
+        } else if let Some(owner) = part.strip_prefix('<') {
+            let end = owner.find(" as ").unwrap_or(owner.len() - usize::from(owner.ends_with('>')));
+            path.extend(segments(&owner[..end]));
+        } else if !part.starts_with('{') {
+            path.push(part);
+        }
+    }
+    let names = path.iter().map(|part| part.split('<').next().unwrap_or(part));
+    names.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("::")
+}
+
+/// Whether a function of the program is of C or C++: its name has no crate, or its source file is not of Rust.
+fn is_c(function: &str, place: &str) -> bool {
+    let has_source = !place.is_empty() && !place.contains(" +0x");
+    if has_source { !place.contains(".rs") } else { !function.contains("::") }
+}
+
+/// The collection whose function is outermost in `frames`. Without a collection, the type that the stack names.
+fn type_name(frames: &[CallFrame<'_>], verdict: Option<&TypeVerdict>) -> Option<String> {
+    if let Some(TypeVerdict::Typed { shape, name, .. }) = verdict {
+        // The outermost collection would be the vector from which the box was made.
+        if *shape == BlockShape::BoxedSlice {
+            return Some(format!("Box<{name}>"));
+        }
+        // The names of the functions of `Arc<[u8]>` may contain only `u8`.
+        for (block, pointer) in [("ArcInner<", "Arc<"), ("RcInner<", "Rc<")] {
+            if let Some(rest) = name.strip_prefix(block) {
+                return Some(format!("{pointer}{rest}"));
+            }
+        }
+    }
+    frames.iter().rev().find_map(container_of).or_else(|| verdict.and_then(TypeVerdict::type_name))
+}
+
+/// Whether a frame is of another package. The path of its source file decides: cargo and the compiler keep foreign
+/// sources in these folders, and libraries of the system have relative paths or no files. Without lines, only the crate
+/// with the program's name counts as the program's own.
+fn is_dependency(frame: &CallFrame<'_>) -> bool {
+    let Some(file) = frame.file else {
+        let Some(module) = frame.module else { return false };
+        let name = module.rsplit('/').next().unwrap_or(module);
+        let name = name.split_once(".so").map_or(name, |(name, _)| name.strip_prefix("lib").unwrap_or(name));
+        return name.replace('-', "_") != frame.crate_name();
+    };
+    ["/rustc/", "./", "../"].iter().any(|start| file.starts_with(start))
+        || ["/registry/src/", "/git/checkouts/", "/vendor/", "/rustlib/src/"]
+            .iter()
+            .any(|part| file.contains(part))
+}
