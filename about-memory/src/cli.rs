@@ -128,9 +128,10 @@ enum Command {
     /// Show running processes again and again. `show --interval` does the same.
     #[command(after_help = show::EXAMPLES)]
     Watch(Box<show::ShowCommand>),
-    /// Write a report file or running processes as metrics. `export --format openmetrics` does the same for one file or process.
-    #[command(after_help = metrics::EXAMPLES)]
-    Metrics(metrics::MetricsCommand),
+    /// Write a report file or running processes as metrics. `export --format openmetrics` does the same, and with
+    /// `--anonymize` it also leaves out private data.
+    #[command(after_help = export::EXAMPLES)]
+    Metrics(Box<metrics::MetricsCommand>),
     /// Print a shell script that completes the arguments of this program.
     #[command(after_help = completions::EXAMPLES)]
     Completions(completions::CompletionsCommand),

@@ -38,6 +38,35 @@ impl ProfileFormat {
         }
     }
 
+    /// What the format is, and the programs that read it.
+    pub fn tools(self) -> &'static str {
+        match self {
+            Self::Pprof => "pprof: go tool pprof, Pyroscope, Parca, speedscope",
+            Self::Dhat => "DHAT's JSON: `dh_view.html` of Valgrind",
+            Self::Speedscope => "speedscope's JSON: speedscope",
+            Self::Heaptrack => "heaptrack's text: `heaptrack_gui`, `heaptrack_print`",
+            Self::FirefoxProfiler => "The Firefox Profiler's JSON: profiler.firefox.com, samply load",
+            Self::Folded => "Folded stacks: inferno-flamegraph, speedscope, ui.perfetto.dev",
+        }
+    }
+
+    /// Returns the format that the name of a file selects, without a final `.gz`. `None` for an unknown name.
+    pub fn from_file_name(name: &str) -> Option<Self> {
+        let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
+        match () {
+            () if ends(&[".pb", ".pprof"]) => Some(Self::Pprof),
+            () if ends(&[".dhat.json", ".dhat"]) => Some(Self::Dhat),
+            () if ends(&[".speedscope.json", ".speedscope"]) => Some(Self::Speedscope),
+            () if ends(&[".heaptrack"]) => Some(Self::Heaptrack),
+            () if ends(&[".profile.json", ".firefox.json"]) => Some(Self::FirefoxProfiler),
+            () if ends(&[".folded", ".collapsed"]) => Some(Self::Folded),
+            // heaptrack and DHAT name their own files like this.
+            () if name.starts_with("heaptrack.") => Some(Self::Heaptrack),
+            () if name.starts_with("dhat") && ends(&[".json"]) => Some(Self::Dhat),
+            () => None,
+        }
+    }
+
     /// Whether a file made from a recording has more than the live blocks of one time: freed blocks, too, or the bytes
     /// over time.
     pub fn has_history(self) -> bool {

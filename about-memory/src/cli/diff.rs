@@ -84,6 +84,7 @@ impl DiffCommand {
                     "--fail-if and --normalize are for reports, not for pprof profiles".to_owned(),
                 ));
             }
+            self.refuse_view_except(&["--verbose"], "pprof profiles")?;
             return profiles::run(&self.first, &self.second, self.json, self.reading.max_bytes());
         }
         let filter = self.view.filter()?;
@@ -122,13 +123,22 @@ impl DiffCommand {
         if reasons.is_empty() { Ok(()) } else { Err(Failure::Exceeded(reasons)) }
     }
 
+    /// Fails if an option of trees is given that has no effect on stacks.
+    fn refuse_view_except(&self, effective: &[&str], sources: &str) -> Result<(), Failure> {
+        match self.view.used().find(|option| !effective.contains(option)) {
+            Some(option) => Err(Failure::Usage(format!("{option} is for reports, not for {sources}"))),
+            None => Ok(()),
+        }
+    }
+
     /// The difference of two dumps or recordings.
     fn write_heap_diff(&self) -> Result<(), Failure> {
         if !self.fail_if.is_empty() || !self.normalize.is_empty() {
             let reason = "--fail-if and --normalize are for reports; for dumps and recordings there is: about-memory leaks \
-                          FILE --fail-if BYTES";
+                          FILE --fail-above BYTES";
             return Err(Failure::Usage(reason.to_owned()));
         }
+        self.refuse_view_except(&["--verbose", "--filter"], "dumps and recordings")?;
         if self.first.is_stdin() || self.second.is_stdin() {
             return Err(Failure::Usage(
                 "dumps and recordings must be files here, not standard input".to_owned(),

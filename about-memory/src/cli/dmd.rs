@@ -58,7 +58,7 @@ pub(crate) struct DmdCommand {
     when: BlockTime,
     /// Frames to keep of each stack. Blocks whose kept frames are equal make one record.
     /// [default: all; 8 for the text of dmd.py, --json and flat tables; 24 with --classic]
-    #[arg(long, short = 'f', value_name = "1..24", value_parser = frames)]
+    #[arg(long, short_alias = 'f', value_name = "1..24", value_parser = frames)]
     max_frames: Option<u16>,
     /// The order of records.
     #[arg(long, short, value_enum, default_value_t = DmdOrder::Usable)]

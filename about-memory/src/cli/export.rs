@@ -1,6 +1,6 @@
 //! `about-memory export`: a dump, a report or a heap snapshot in the format of another tool.
 
-mod format;
+pub(super) mod format;
 pub(super) mod profile;
 mod series;
 mod tables;
@@ -13,6 +13,7 @@ use dmd_analyze::recording::Recording;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use memory_export::dmd::{ProfileError, ProfileOptions};
+use memory_export::open_metrics::MetricsForm;
 use memory_export::{ExportError, ProfileFormat, chrome_trace, open_metrics, pprof, snapshot};
 use memory_report::ReportSet;
 use memory_report::file::ReadOptions as ReportOptions;
@@ -20,11 +21,13 @@ use memory_report::file::ReadOptions as ReportOptions;
 use super::dump_limits::DumpLimits;
 use super::file_kind::FileKind;
 use super::html::is_version_of_dumps;
-use super::input::InputArgument;
+use super::input::{self, InputArgument};
+use super::live_input::RequestOptions;
+use super::metrics::SeriesLimits;
 use super::recorded::BlockTime;
 use super::symbols::SymbolSearch;
-use super::{Failure, live_input, new_file, say};
-use format::{ExportFormat, FormatSource};
+use super::{Failure, new_file, say};
+use format::ExportFormat;
 use profile::{ConvertedStacks, StackConversion};
 use tables::TableArguments;
 
@@ -42,6 +45,7 @@ Examples:
   about-memory export dmd-1234.json.gz --format folded | inferno-flamegraph > graph.svg
   about-memory export monday.json.gz tuesday.json.gz -o week.trace.json
   about-memory export memory-report.json.gz -o memory.prom
+  about-memory export --all --anonymize --format prometheus > /var/lib/node_exporter/memory.prom
   about-memory export heap.fxsnapshot -o heap.heapsnapshot
   about-memory export heap.fxsnapshot -o nodes.pb.gz            # nodes by the stacks that allocated them
   about-memory export memory-report.json.gz -o reports.parquet  # duckdb, polars, pyarrow
@@ -55,13 +59,18 @@ The name of the output tells the format:
   .profile.json[.gz]  firefox-profiler  the same
   .folded             folded            the same
   .trace.json[.gz]    chrome-trace      report files; each is one point in time
-  .om .prom           openmetrics, prometheus  one report file or process
+  .om .prom           openmetrics, prometheus  one report file, or running processes
   .parquet            parquet           all of these, as tables for SQL
   .heapsnapshot       v8                a heap snapshot (.fxsnapshot)
 
 In pprof, the owner of memory is a label: go tool pprof -tagroot=reporter heap.pb.gz shows the reporters as the roots of
 all stacks, -tagfocus=kind=unreported only memory that nobody reports. Other formats have the kind and the reporter as
 frames. If a format cannot express an amount (a negative one, or one above 2^53), the command fails and names the amount.
+
+In openmetrics and prometheus, each series has the labels process, path and kind. The largest paths have a series of
+their own. A path that ends in (other) is the sum of the rest below it, so each report is in one series. Trees other than
+explicit, and lines such as resident, describe the same memory in another way: sum over path=~\"explicit/.*\", not over
+all paths. Labels have no addresses and no URLs.
 
 Exit status: 0 on success, 1 if a file cannot be read or does not fit the format, 2 for wrong usage.";
 
@@ -79,11 +88,11 @@ enum SymbolsIn {
 pub(crate) struct ExportCommand {
     /// A dump of DMD, a recording, a pprof profile, report files (the earliest first), a heap snapshot, or a process;
     /// `-` for standard input. Two dumps or recordings give the second minus the first.
-    #[arg(value_name = "SOURCE", required = true)]
-    sources: Vec<InputArgument>,
+    #[arg(value_name = "SOURCE", required_unless_present = "all", conflicts_with = "all")]
+    pub(super) sources: Vec<InputArgument>,
     /// The format to write. [default: by the name of the output]
-    #[arg(long, short, value_enum)]
-    format: Option<ExportFormat>,
+    #[arg(long, short_alias = 'f', value_enum)]
+    pub(super) format: Option<ExportFormat>,
     /// The file to write. It is compressed if its name ends in .gz. [default: standard output, `-`]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -106,6 +115,10 @@ pub(crate) struct ExportCommand {
     #[command(flatten)]
     limits: DumpLimits,
     #[command(flatten)]
+    pub(super) live: RequestOptions,
+    #[command(flatten)]
+    series: SeriesLimits,
+    #[command(flatten)]
     tables: TableArguments,
 }
 
@@ -126,21 +139,23 @@ impl std::error::Error for NoReports {}
 impl ExportCommand {
     /// Returns the kinds of files that the format can be made from.
     pub(super) fn kinds(&self) -> &'static [FileKind] {
-        match self.format().map(ExportFormat::kind) {
-            Ok(FormatSource::Reports) => &[FileKind::Report, FileKind::Dump, FileKind::Recording],
-            Ok(FormatSource::Graph) => &[FileKind::Snapshot],
-            Ok(FormatSource::Stacks(_)) => {
+        match self.format() {
+            Ok(ExportFormat::Stacks(_)) => {
                 &[FileKind::Dump, FileKind::Recording, FileKind::Pprof, FileKind::Snapshot, FileKind::Report]
             }
-            Ok(FormatSource::Tables) | Err(_) => FileKind::ALL,
+            Ok(ExportFormat::V8) => &[FileKind::Snapshot],
+            Ok(ExportFormat::Parquet) | Err(_) => FileKind::ALL,
+            Ok(_) => &[FileKind::Report, FileKind::Dump, FileKind::Recording],
         }
     }
 
     pub(super) fn run(self) -> Result<(), Failure> {
         let format = self.format()?;
+        let is_file = |source: &InputArgument| source.is_stdin() || source.path().exists();
         let most = match format {
             ExportFormat::ChromeTrace | ExportFormat::Parquet => usize::MAX,
-            _ if matches!(format.kind(), FormatSource::Stacks(_)) => 2,
+            ExportFormat::Stacks(_) => 2,
+            _ if format.is_metrics() && !self.sources.iter().any(is_file) => usize::MAX,
             _ => 1,
         };
         if self.sources.len() > most {
@@ -153,28 +168,31 @@ impl ExportCommand {
             return Err(Failure::Usage("standard input can be given only once".to_owned()));
         }
         self.check_options(format)?;
-        let first = &self.sources[0];
-        match format.kind() {
-            FormatSource::Stacks(format) => self.stacks(format),
-            FormatSource::Reports if format == ExportFormat::ChromeTrace => {
+        match format {
+            ExportFormat::Stacks(format) => self.stacks(format),
+            ExportFormat::ChromeTrace => {
                 let counters = series::counters(&self.sources, |source| self.report(source))?;
                 self.write(|out| Ok(chrome_trace::write(&counters, out)?))
             }
-            FormatSource::Reports => {
-                let set = self.report(first)?;
-                let form = match format {
-                    ExportFormat::Prometheus => open_metrics::MetricsForm::Prometheus,
-                    _ => open_metrics::MetricsForm::OpenMetrics,
-                };
-                let options = open_metrics::OpenMetricsOptions::new().form(form);
-                self.write(|out| Ok(open_metrics::write(&set, &options, out)?))
-            }
-            FormatSource::Graph => {
-                let graph = self.graph(first)?;
+            ExportFormat::OpenMetrics => self.metrics(MetricsForm::OpenMetrics),
+            ExportFormat::Prometheus => self.metrics(MetricsForm::Prometheus),
+            ExportFormat::V8 => {
+                let graph = self.graph(&self.sources[0])?;
                 self.write(|out| Ok(heap_graph::export::write_v8(&graph, out)?))
             }
-            FormatSource::Tables => self.tables(),
+            ExportFormat::Parquet => self.tables(),
         }
+    }
+
+    /// Writes the reports of a file or of processes as metrics.
+    fn metrics(&self, form: MetricsForm) -> Result<(), Failure> {
+        let set = match &*self.sources {
+            [source] => self.report(source)?,
+            sources => {
+                self.live.collect(&input::pids(sources)?, &self.live.ask().read(self.read_options()))?
+            }
+        };
+        self.write(|out| Ok(open_metrics::write(&set, &self.series.options().form(form), out)?))
     }
 
     fn graph(&self, source: &InputArgument) -> Result<heap_graph::Graph, Failure> {
@@ -203,16 +221,18 @@ impl ExportCommand {
     /// Refuses options that would have no effect.
     fn check_options(&self, format: ExportFormat) -> Result<(), Failure> {
         let refuse = |options: &str, what: &str| Err(Failure::Usage(format!("{options} are for {what}")));
-        if format.kind() != FormatSource::Tables && self.tables.is_chosen() {
+        let is_of_stacks = matches!(format, ExportFormat::Stacks(_));
+        let is_parquet = format == ExportFormat::Parquet;
+        if !is_parquet && self.tables.is_chosen() {
             return refuse(
-                "--append-to, --table, --service, --host, --time and --label",
+                "--append-to, --table, --service, --host, --time and --run-label",
                 "the format parquet",
             );
         }
-        if format == ExportFormat::Parquet && self.requested {
+        if is_parquet && self.requested {
             return refuse("--requested", "other formats; a table has requested and usable bytes");
         }
-        if !matches!(format.kind(), FormatSource::Stacks(_) | FormatSource::Tables) {
+        if !is_of_stacks && !is_parquet {
             if self.when.is_chosen() {
                 return refuse("--at and --between", "formats with stacks");
             }
@@ -220,8 +240,19 @@ impl ExportCommand {
                 return refuse("--all-frames and --requested", "formats with stacks");
             }
         }
-        if format != ExportFormat::Pprof && (self.sizes || self.symbols_in != SymbolsIn::Inline) {
+        if format != ExportFormat::Stacks(ProfileFormat::Pprof)
+            && (self.sizes || self.symbols_in != SymbolsIn::Inline)
+        {
             return refuse("--sizes and --symbols-in", "the format pprof");
+        }
+        if !format.is_metrics() && (self.series.is_chosen() || self.live.takes_more_processes()) {
+            return refuse(
+                "--all, --tree, --max-series, --depth and --threshold",
+                "the formats openmetrics and prometheus",
+            );
+        }
+        if !format.is_of_reports() && self.live.is_chosen() {
+            return refuse("--anonymize, --minimize, --resident and --timeout", "formats of reports");
         }
         Ok(())
     }
@@ -237,6 +268,15 @@ impl ExportCommand {
             },
         };
         Err(Failure::Usage(format!("{name} (formats: {})", ExportFormat::names())))
+    }
+
+    fn is_pprof(&self) -> bool {
+        matches!(self.format(), Ok(ExportFormat::Stacks(ProfileFormat::Pprof)))
+    }
+
+    /// Returns the name of the sources for messages.
+    fn source_name(&self) -> String {
+        self.sources.first().map_or_else(|| "all processes".to_owned(), InputArgument::name)
     }
 
     fn stacks(&self, format: ProfileFormat) -> Result<(), Failure> {
@@ -273,15 +313,19 @@ impl ExportCommand {
         Ok(())
     }
 
+    fn read_options(&self) -> ReportOptions {
+        ReportOptions::new().max_bytes(self.limits.options().byte_limit())
+    }
+
     fn report(&self, source: &InputArgument) -> Result<ReportSet, Failure> {
-        let options = ReportOptions::new().max_bytes(self.limits.options().byte_limit());
         if let Some(pid) = source.process()? {
-            return live_input::read(pid, options);
+            return self.live.collect(&[pid], &self.live.ask().read(self.read_options()));
         }
+        self.live.refuse_for_file(&source.name())?;
         if !source.is_stdin() && Recording::is_at(source.path()) {
             return Err(Failure::File(source.name(), NoReports("recording").into()));
         }
-        match source.read_with(options) {
+        match source.read_with(self.read_options()) {
             Err(Failure::File(name, error)) if is_version_of_dumps(&error) => {
                 Err(Failure::File(name, NoReports("dump").into()))
             }
@@ -292,22 +336,22 @@ impl ExportCommand {
     fn write(&self, write: impl FnOnce(&mut dyn Write) -> Result<(), ProfileError>) -> Result<(), Failure> {
         let path = self.output.as_deref().filter(|path| path.as_os_str() != "-");
         let Some(path) = path else {
-            if io::stdout().is_terminal() && matches!(self.format(), Ok(ExportFormat::Pprof)) {
+            if io::stdout().is_terminal() && self.is_pprof() {
                 return Err(Failure::Usage("pprof is binary: use --output FILE".to_owned()));
             }
             let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
             let written = write(&mut out).and_then(|()| Ok(out.flush()?));
             return written.map_err(|error| match error {
                 ProfileError::Export(ExportError::Write(error)) => Failure::Output(error),
-                error => Failure::File(self.sources[0].name(), error.into()),
+                error => Failure::File(self.source_name(), error.into()),
             });
         };
         // The export of a running process or of a private file is private.
-        let mut private = false;
+        let mut private = self.sources.is_empty();
         for source in &self.sources {
             private |= source.is_private()?;
         }
-        let compress = has_end(path, "gz") && !matches!(self.format(), Ok(ExportFormat::Pprof));
+        let compress = has_end(path, "gz") && !self.is_pprof();
         let written = new_file::write(path, private, |out| {
             if !compress {
                 return write(out);
@@ -321,7 +365,7 @@ impl ExportCommand {
             ProfileError::Export(ExportError::Write(error)) => {
                 Failure::File(path.display().to_string(), anyhow::anyhow!("cannot be written: {error}"))
             }
-            error => Failure::File(self.sources[0].name(), error.into()),
+            error => Failure::File(self.source_name(), error.into()),
         })
     }
 }

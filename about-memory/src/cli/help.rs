@@ -106,18 +106,6 @@ mod tests {
         assert_eq!(hidden, old.len());
     }
 
-    /// Options that have another meaning in one command.
-    const OTHER_MEANINGS: [(&str, &str); 4] = [
-        // In `run`, the option prints the actions of DMD on standard error.
-        ("run", "verbose"),
-        // The limit is on leaks, not on amounts of reports.
-        ("leaks", "fail-if"),
-        // A label of a run in Parquet tables, not the label of a node.
-        ("export", "label"),
-        // `metrics` writes only two of the formats.
-        ("metrics", "format"),
-    ];
-
     /// Returns the first sentence of an option's help, and the type of its value. All choices of names count as one
     /// type.
     fn meaning(option: &Arg) -> (String, String) {
@@ -135,13 +123,28 @@ mod tests {
     fn visit(command: &Command, seen: &mut BTreeMap<String, BTreeMap<(String, String), Vec<String>>>) {
         for option in command.get_arguments().filter(|option| !option.is_hide_set()) {
             let Some(name) = option.get_long() else { continue };
-            if OTHER_MEANINGS.contains(&(command.get_name(), name)) {
-                continue;
-            }
             let commands = seen.entry(name.to_owned()).or_default().entry(meaning(option)).or_default();
             commands.push(command.get_name().to_owned());
         }
         command.get_subcommands().for_each(|command| visit(command, seen));
+    }
+
+    fn add_letters(command: &Command, seen: &mut BTreeMap<char, BTreeSet<String>>) {
+        for option in command.get_arguments().filter(|option| !option.is_hide_set()) {
+            if let (Some(letter), Some(name)) = (option.get_short(), option.get_long()) {
+                seen.entry(letter).or_default().insert(name.to_owned());
+            }
+        }
+        command.get_subcommands().for_each(|command| add_letters(command, seen));
+    }
+
+    #[test]
+    fn a_letter_means_the_same_option_in_all_commands() {
+        let mut seen = BTreeMap::new();
+        add_letters(&parser(), &mut seen);
+        assert!(seen[&'f'].contains("filter") && seen.len() > 8, "{seen:?}");
+        seen.retain(|_, names| names.len() > 1);
+        assert!(seen.is_empty(), "{seen:?}");
     }
 
     #[test]

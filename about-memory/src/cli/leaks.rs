@@ -18,8 +18,8 @@ use super::symbols::SymbolSearch;
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   about-memory leaks my-program.dmdrec
-  about-memory leaks my-program.dmdrec --fail-if 0
-  about-memory leaks my-program.dmdrec --fail-if 64KiB --ignore '^my_crate::cache'
+  about-memory leaks my-program.dmdrec --fail-above 0
+  about-memory leaks my-program.dmdrec --fail-above 64KiB --ignore '^my_crate::cache'
   about-memory leaks my-server.dmdrec --at 34s
   about-memory leaks dmd.json.gz --json
 
@@ -27,7 +27,7 @@ A leak is a block that is live at the end of the recording, or in the dump. A se
 --at shows the blocks of an earlier time, and `about-memory history FILE --growth A B` what grew between two times. Two kinds of blocks are listed apart: those
 that Rust's library, the C library and the loader allocate once for a process, and blocks older than the recording.
 
-Exit status: 0 on success, 1 if a file cannot be read, 2 for wrong usage, 3 if leaks exceed the limit of --fail-if.";
+Exit status: 0 on success, 1 if a file cannot be read, 2 for wrong usage, 3 if leaks exceed the limit of --fail-above.";
 
 /// Default number of stacks.
 const STACKS: usize = 10;
@@ -41,8 +41,8 @@ pub(crate) struct LeaksCommand {
     #[arg(long, value_name = "TIME")]
     at: Option<Moment>,
     /// Exit with status 3 if more bytes (`64KiB`, `10 MiB`, `500B`) or more blocks (`10`, `0`) than this leaked.
-    #[arg(long, value_name = "BYTES|BLOCKS", value_parser = LeakLimit::parse)]
-    fail_if: Vec<LeakLimit>,
+    #[arg(long, alias = "fail-if", value_name = "BYTES|BLOCKS", value_parser = LeakLimit::parse)]
+    fail_above: Vec<LeakLimit>,
     /// Leave out stacks with a frame that matches this. The text of a frame is `FUNCTION (FILE:LINE)`. Repeatable.
     #[arg(long, value_name = "REGEX")]
     ignore: Vec<Regex>,
@@ -137,7 +137,7 @@ impl LeaksCommand {
         };
         written.and_then(|()| out.flush()).map_err(Failure::Output)?;
         let name = self.file.display();
-        let reasons: Vec<String> = self.fail_if.iter().filter_map(|most| most.exceeded(&leaks)).collect();
+        let reasons: Vec<String> = self.fail_above.iter().filter_map(|most| most.exceeded(&leaks)).collect();
         match reasons.is_empty() {
             true => Ok(()),
             false => {

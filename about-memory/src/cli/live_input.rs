@@ -64,6 +64,31 @@ impl RequestOptions {
         used.into_iter().find_map(|(used, name)| used.then_some(name))
     }
 
+    /// Whether processes answer that are not named.
+    pub(crate) fn takes_more_processes(&self) -> bool {
+        self.all || self.tree
+    }
+
+    /// Whether an option is given.
+    pub(crate) fn is_chosen(&self) -> bool {
+        self.resident || self.used().is_some()
+    }
+
+    /// Asks for names without private data.
+    pub(crate) fn leave_out_private_data(&mut self) {
+        self.anonymize = true;
+    }
+
+    /// Fails if an option that applies only to processes is given for a file.
+    pub(crate) fn refuse_for_file(&self, file: &str) -> Result<(), Failure> {
+        match self.used() {
+            Some(option) => {
+                Err(Failure::Usage(format!("{option} is for running processes, and {file} is a file")))
+            }
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn ask(&self) -> AskOptions {
         AskOptions::new()
             .anonymize(self.anonymize)

@@ -81,7 +81,7 @@ pub(crate) struct RunCommand {
     #[command(flatten)]
     types: TypePlan,
     /// Let DMD print its actions on standard error.
-    #[arg(long, short)]
+    #[arg(long = "dmd-messages", alias = "verbose", short_alias = 'v')]
     verbose: bool,
     /// Print no summary after the program has ended.
     #[arg(long, short)]

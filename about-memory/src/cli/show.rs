@@ -68,7 +68,7 @@ impl ShowCommand {
             return watch::watch(&input::pids(&self.inputs)?, &self.view, &self.live, interval, self.count);
         }
         if let Some((input, kind)) = self.other_file()? {
-            if let Some(option) = self.view.used().or_else(|| self.live.used()) {
+            if let Some(option) = self.view.used().next().or_else(|| self.live.used()) {
                 let (name, kind) = (input.name(), kind.name());
                 let reason = format!("{option} is for reports and processes, and {name} is {kind}");
                 return Err(Failure::Usage(reason));
@@ -136,12 +136,7 @@ impl ShowCommand {
         if let [input] = &*self.inputs
             && input.process()?.is_none()
         {
-            if let Some(option) = self.live.used() {
-                let file = input.name();
-                return Err(Failure::Usage(format!(
-                    "{option} is for running processes, and {file} is a file"
-                )));
-            }
+            self.live.refuse_for_file(&input.name())?;
             return Ok((input.name(), input.read(&self.limits)?));
         }
         let pids = input::pids(&self.inputs)?;

@@ -129,8 +129,8 @@ impl TreeView {
         self.threshold.unwrap_or(THRESHOLD)
     }
 
-    /// Returns the name of the first option that was given.
-    pub(crate) fn used(&self) -> Option<&'static str> {
+    /// Returns the names of the options that were given.
+    pub(crate) fn used(&self) -> impl Iterator<Item = &'static str> + use<> {
         let used = [
             (self.verbose, "--verbose"),
             (self.filter.is_some(), "--filter"),
@@ -139,8 +139,9 @@ impl TreeView {
             (self.threshold.is_some(), "--threshold"),
             (self.sort.is_some(), "--sort"),
             (self.units.is_some(), "--units"),
+            (self.regex, "--regex"),
         ];
-        used.into_iter().find_map(|(used, name)| used.then_some(name))
+        used.into_iter().filter_map(|(used, name)| used.then_some(name))
     }
 
     pub(crate) fn is_verbose(&self) -> bool {

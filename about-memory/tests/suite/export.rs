@@ -237,6 +237,8 @@ fn profiles_become_other_formats_and_differences() {
     let same = String::from_utf8(run(&["diff", "first.pb.gz", "first.pb.gz"], folder.path())).unwrap();
     assert_eq!(same.lines().count(), 2, "{same}");
 
+    let message = error(&["diff", "first.pb.gz", "second.pb.gz", "--filter", "x"], folder.path(), 2);
+    assert_eq!(message, "--filter is for reports, not for pprof profiles");
     let message = error(&["diff", "first.pb.gz", path(&second)], folder.path(), 2);
     assert!(message.contains("compare two files of the same kind"), "{message}");
     let bytes = fs::read(folder.path().join("first.pb.gz")).unwrap();
@@ -358,6 +360,8 @@ fn metrics_and_series_come_from_reports() {
         run(&["metrics", path(&report), "--format", "prometheus", "--max-series", "3"], folder.path());
     let prometheus = String::from_utf8(prometheus).unwrap();
     assert!(!prometheus.contains("# EOF") && !prometheus.contains("# UNIT"));
+    let limited = run(&["export", path(&report), "-f", "prometheus", "--max-series", "3"], folder.path());
+    assert_eq!(prometheus.as_bytes(), limited);
     run(&["export", path(&report), "-o", "memory.prom"], folder.path());
 
     let [first, second] = ["firefox/diff-isolated.a.json", "firefox/diff-isolated.b.json"].map(golden);
@@ -368,6 +372,13 @@ fn metrics_and_series_come_from_reports() {
     assert!(events.iter().any(|event| event["ph"] == "C"), "{json}");
     let message = error(&["metrics", path(&report), "--timeout", "3"], folder.path(), 2);
     assert!(message.contains("--timeout is for running processes"), "{message}");
+    for (option, format) in [("--depth", "folded"), ("--tree", "chrome-trace"), ("--resident", "v8")] {
+        let value = ["3"].into_iter().filter(|_| option == "--depth");
+        let arguments = ["export", path(&report), "--format", format, option];
+        let arguments: Vec<&str> = arguments.into_iter().chain(value).collect();
+        let message = error(&arguments, folder.path(), 2);
+        assert!(message.contains(option) && message.contains(" are for "), "{message}");
+    }
 }
 
 fn recording(folder: &Path) {

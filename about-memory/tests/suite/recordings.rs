@@ -128,15 +128,15 @@ fn a_history_is_text_and_json() {
 fn leaks_beyond_a_limit_are_a_failure() {
     let files = Files::new();
     let file = files.write("a.dmdrec", &server(5000));
-    let text = stdout(&["leaks", &file, "--no-fix-stacks", "--fail-if", "11", "--fail-if", "6000B"]);
+    let text = stdout(&["leaks", &file, "--no-fix-stacks", "--fail-above", "11", "--fail-if", "6000B"]);
     assert!(text.contains("Leaked: 5.86 KiB in 11 blocks."), "{text}");
     assert!(text.contains("again and again, and never freed: 1000 B in 10 blocks"), "{text}");
-    let message = fails(&["leaks", &file, "--no-fix-stacks", "--fail-if", "10"], 3);
+    let message = fails(&["leaks", &file, "--no-fix-stacks", "--fail-above", "10"], 3);
     assert!(message.ends_with("a.dmdrec: 11 blocks with 5.86 KiB leaked, more than 10\n"), "{message}");
-    let message = fails(&["leaks", &file, "--no-fix-stacks", "--fail-if", "5KiB"], 3);
+    let message = fails(&["leaks", &file, "--no-fix-stacks", "--fail-above", "5KiB"], 3);
     assert!(message.ends_with("a.dmdrec: 5.86 KiB in 11 blocks leaked, more than 5.00 KiB\n"), "{message}");
-    stdout(&["leaks", &file, "--no-fix-stacks", "--fail-if", "0", "--ignore", "server"]);
-    fails(&["leaks", &file, "--fail-if", "10 apples"], 2);
+    stdout(&["leaks", &file, "--no-fix-stacks", "--fail-above", "0", "--ignore", "server"]);
+    fails(&["leaks", &file, "--fail-above", "10 apples"], 2);
     let json: Value = serde_json::from_str(&stdout(&["leaks", &file, "--json", "--no-fix-stacks"])).unwrap();
     assert_eq!(json["bytes"], 6000);
 }
@@ -152,6 +152,8 @@ fn recordings_and_dumps_have_a_difference() {
     assert_eq!(json["total"]["requested"], 2000);
     let message = fails(&["diff", &first, &second, "--fail-if", "explicit > +5%"], 2);
     assert!(message.contains("about-memory leaks"), "{message}");
+    let message = fails(&["diff", &first, &second, "--filter", "server", "--regex"], 2);
+    assert_eq!(message.trim_end(), "about-memory: --regex is for reports, not for dumps and recordings");
 }
 
 /// A program that frees everything before it ends, but for some bytes.

@@ -37,7 +37,7 @@ fn a_run_that_is_added_twice_is_there_once() {
     assert!(contents.starts_with(b"PAR1") && contents.ends_with(b"PAR1"));
     assert_eq!(append(&dump, &["--service", "a/b"], folder.path()), first);
     assert_eq!(fs::read(folder.path().join(&first[0])).unwrap(), contents);
-    assert_ne!(append(&dump, &["--service", "a/b", "--label", "x=y"], folder.path()), first);
+    assert_ne!(append(&dump, &["--service", "a/b", "--run-label", "x=y"], folder.path()), first);
     let places: Vec<&str> = first.iter().map(|file| file.rsplit_once('/').unwrap().0).collect();
     let expected = ["stacks", "frames"].map(|table| format!("fleet/{table}/date=2026-11-22/service=a%2Fb"));
     assert_eq!(places, expected);

@@ -3,89 +3,80 @@
 use std::path::Path;
 
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use memory_export::ProfileFormat;
 
 /// A format of another tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExportFormat {
-    /// pprof: go tool pprof, Pyroscope, Parca, speedscope
-    Pprof,
-    /// DHAT's JSON: `dh_view.html` of Valgrind
-    Dhat,
-    /// speedscope's JSON: speedscope
-    Speedscope,
-    /// heaptrack's text: `heaptrack_gui`, `heaptrack_print`
-    Heaptrack,
-    /// The Firefox Profiler's JSON: profiler.firefox.com, samply load
-    FirefoxProfiler,
-    /// Folded stacks: inferno-flamegraph, speedscope, ui.perfetto.dev
-    Folded,
-    /// Chrome's trace events, counters of a series: ui.perfetto.dev
+    /// A format that is made from stacks.
+    Stacks(ProfileFormat),
     ChromeTrace,
-    /// `OpenMetrics` 1.0: Prometheus, Grafana
-    Openmetrics,
-    /// The text of Prometheus: the textfile collector of `node_exporter`
+    OpenMetrics,
     Prometheus,
-    /// Parquet, tables of many runs: `DuckDB`, polars, pyarrow
+    /// Tables of any source.
     Parquet,
-    /// V8's heap snapshot: Chrome's developer tools, memlab
     V8,
 }
 
-/// The kind of source that a format is made from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FormatSource {
-    Stacks(ProfileFormat),
-    Reports,
-    Graph,
-    /// Any of these sources.
-    Tables,
+/// The formats in the order of the help.
+const ALL: [ExportFormat; 11] = {
+    use ExportFormat::{ChromeTrace, OpenMetrics, Parquet, Prometheus, Stacks, V8};
+    let [a, b, c, d, e, f] = ProfileFormat::ALL;
+    let [a, b, c, d, e, f] = [Stacks(a), Stacks(b), Stacks(c), Stacks(d), Stacks(e), Stacks(f)];
+    [a, b, c, d, e, f, ChromeTrace, OpenMetrics, Prometheus, Parquet, V8]
+};
+
+impl ValueEnum for ExportFormat {
+    fn value_variants<'a>() -> &'a [Self] {
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let (name, tools) = match self {
+            Self::Stacks(format) => (format.name(), format.tools()),
+            Self::ChromeTrace => {
+                ("chrome-trace", "Chrome's trace events, counters of a series: ui.perfetto.dev")
+            }
+            Self::OpenMetrics => ("openmetrics", "`OpenMetrics` 1.0: Prometheus, Grafana"),
+            Self::Prometheus => {
+                ("prometheus", "The text of Prometheus: the textfile collector of `node_exporter`")
+            }
+            Self::Parquet => ("parquet", "Parquet, tables of many runs: `DuckDB`, polars, pyarrow"),
+            Self::V8 => ("v8", "V8's heap snapshot: Chrome's developer tools, memlab"),
+        };
+        Some(PossibleValue::new(name).help(tools))
+    }
 }
 
 impl ExportFormat {
-    pub(crate) fn kind(self) -> FormatSource {
-        match self {
-            Self::ChromeTrace | Self::Openmetrics | Self::Prometheus => FormatSource::Reports,
-            Self::V8 => FormatSource::Graph,
-            Self::Parquet => FormatSource::Tables,
-            Self::Pprof => FormatSource::Stacks(ProfileFormat::Pprof),
-            Self::Dhat => FormatSource::Stacks(ProfileFormat::Dhat),
-            Self::Speedscope => FormatSource::Stacks(ProfileFormat::Speedscope),
-            Self::Heaptrack => FormatSource::Stacks(ProfileFormat::Heaptrack),
-            Self::FirefoxProfiler => FormatSource::Stacks(ProfileFormat::FirefoxProfiler),
-            Self::Folded => FormatSource::Stacks(ProfileFormat::Folded),
-        }
+    /// Whether the format is made from reports only.
+    pub(crate) fn is_of_reports(self) -> bool {
+        matches!(self, Self::ChromeTrace) || self.is_metrics()
+    }
+
+    pub(crate) fn is_metrics(self) -> bool {
+        matches!(self, Self::OpenMetrics | Self::Prometheus)
     }
 
     /// Returns the format that a file's name selects; `None` for an unknown name.
     pub(crate) fn guess(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         let name = name.strip_suffix(".gz").unwrap_or(&name);
-        let ends = [
-            (Self::Pprof, &[".pb", ".pprof"][..]),
-            (Self::Dhat, &[".dhat.json", ".dhat"]),
-            (Self::Speedscope, &[".speedscope.json", ".speedscope"]),
-            (Self::Heaptrack, &[".heaptrack"]),
-            (Self::FirefoxProfiler, &[".profile.json", ".firefox.json"]),
-            (Self::Folded, &[".folded", ".collapsed"]),
-            (Self::ChromeTrace, &[".trace.json"]),
-            (Self::Openmetrics, &[".openmetrics", ".om"]),
-            (Self::Prometheus, &[".prom"]),
-            (Self::Parquet, &[".parquet"]),
-            (Self::V8, &[".heapsnapshot"]),
-        ];
-        let by_end = ends.into_iter().find(|(_, ends)| ends.iter().any(|end| name.ends_with(end)));
-        by_end.map(|(format, _)| format).or_else(|| match name {
-            // heaptrack and DHAT name their own files like this.
-            name if name.starts_with("heaptrack.") => Some(Self::Heaptrack),
-            name if name.starts_with("dhat") && name.ends_with(".json") => Some(Self::Dhat),
+        let by_end = match name.rsplit_once('.')?.1 {
+            "json" if name.ends_with(".trace.json") => Some(Self::ChromeTrace),
+            "openmetrics" | "om" => Some(Self::OpenMetrics),
+            "prom" => Some(Self::Prometheus),
+            "parquet" => Some(Self::Parquet),
+            "heapsnapshot" => Some(Self::V8),
             _ => None,
-        })
+        };
+        by_end.or_else(|| ProfileFormat::from_file_name(name).map(Self::Stacks))
     }
 
     /// The names of all formats.
     pub(crate) fn names() -> String {
-        let names = Self::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        let names = ALL.iter().filter_map(ValueEnum::to_possible_value);
         names.map(|value| value.get_name().to_owned()).collect::<Vec<_>>().join(", ")
     }
 }

@@ -45,7 +45,7 @@ pub(super) struct TableArguments {
     #[arg(long, value_name = "TIME", value_parser = time::parse)]
     time: Option<std::time::Duration>,
     /// Add a label to the run, such as region=eu. Repeatable.
-    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
+    #[arg(long = "run-label", alias = "label", value_name = "NAME=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
 }
 

@@ -41,10 +41,10 @@ pub(crate) struct BlockCommand {
     #[arg(long, short = 'a')]
     ignore_alloc_fns: bool,
     /// Frames to keep of each stack.
-    #[arg(long, short = 'f', value_name = "1..24", default_value_t = 8, value_parser = frames)]
+    #[arg(long, short_alias = 'f', value_name = "1..24", default_value_t = 8, value_parser = frames)]
     max_frames: u16,
     /// Follow the chain of referrers while each block has exactly one referrer.
-    #[arg(long, short)]
+    #[arg(long, short_alias = 'c')]
     chain_reports: bool,
     /// Show the blocks that only this block keeps alive, and the blocks that each alone keep this block alive.
     #[arg(long, conflicts_with_all = ["info", "chain_reports"])]
