@@ -46,15 +46,9 @@ pub(crate) fn add(
         let whole = i128::from(sums.unclassified()) - i128::from(modules.total());
         let whole = whole + i128::from(counted_twice) + i128::from(by_amount.total());
         let mut rest = i64::try_from(whole.clamp(i64::MIN.into(), i64::MAX.into())).unwrap_or_default();
-<<<<<<< HEAD
         // Since `heap-allocated` was read, other threads have allocated blocks, and so has the collection itself. In
         // a program without symbols, the crates of these blocks are unknown.
-        if rest < 0 && -rest <= (modules.total() / TINY).saturating_add(own.max(0)) {
-=======
-        // Since `heap-allocated` was read, other threads have allocated blocks, and so has the collection itself: a program
-        // without symbols does not show the crates of these.
         if rest < 0 && -rest <= (modules.total() / TINY).max(NOISE).saturating_add(own.max(0)) {
->>>>>>> 80a8b2e1 (reporter: no row for a few KiB freed meanwhile)
             rest = -modules.take_from_largest(-rest);
         }
         let mut tree = RowTree { set, process, root: UNCLASSIFIED, kind: Kind::Heap, least: sums.tiny() };

@@ -18,9 +18,6 @@ use super::turns;
 /// The name of the request.
 pub(super) const REQUEST: &str = "dmd-dump";
 
-<<<<<<< HEAD
-/// Sends a dump. The engine first runs all reporters, and marks the blocks that they report.
-=======
 /// The time that the end of the process waits for answers.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
@@ -71,8 +68,7 @@ pub(super) fn finish() {
     }
 }
 
-/// Sends a dump, for which the engine runs all reporters and marks the blocks that they report.
->>>>>>> 44904a14 (reporter: a process that ends sends the dumps asked for)
+/// Sends a dump. The engine first runs all reporters, and marks the blocks that they report.
 pub(super) fn answer(out: &mut dyn Write) -> io::Result<()> {
     let _sent = SentDump::begin();
     let mut dump = dump(turns::DEADLINE, false)?;

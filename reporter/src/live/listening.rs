@@ -150,12 +150,8 @@ impl Drop for SharedListener {
 
 static CURRENT: ProcessLock<Weak<SharedListener>> = ProcessLock::new(Weak::new());
 
-<<<<<<< HEAD
-/// Removes the socket. Any thread may end the program and so call this, so the function does not wait.
-=======
 /// Removes the socket, and lets peers get the dumps that they wait for. Whatever thread ends the program calls this, so it
 /// waits for no lock.
->>>>>>> 44904a14 (reporter: a process that ends sends the dumps asked for)
 fn at_exit() {
     dmd_dump::finish();
     if let Some(current) = CURRENT.try_lock()

@@ -108,7 +108,11 @@ impl ProgramText<'_> {
         let so_far = percent(so_far, whole);
         let num = blocks(record.sums.num);
         let before = format!("{index}. {mark}{}  {share} ({so_far} so far)  in {mark}{num}", bytes(usable));
-        let sizes = if self.analysis.has_means() { mean(record) } else { sizes(record, self.options.width.saturating_sub(before.chars().count())) };
+        let sizes = if self.analysis.has_means() {
+            mean(record)
+        } else {
+            sizes(record, self.options.width.saturating_sub(before.chars().count()))
+        };
         writeln!(f, "\n{index}. {amount}  {share} ({so_far} so far)  in {mark}{num}{sizes}")?;
         stacks.type_of(f, record.alloc)?;
         stacks.stack(f, record.alloc)?;
