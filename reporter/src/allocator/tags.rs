@@ -51,8 +51,8 @@ pub(crate) fn in_use() -> bool {
     table::in_use()
 }
 
-/// The layout with which a block gets a tag: the block then starts a granule of the table and reaches into the next one.
-/// `None` if there is no such layout.
+/// The layout to allocate a block with a tag. The block then starts at a granule of the table and reaches into the next
+/// one. `None` if the layout would be too large.
 #[inline]
 #[allow(unsafe_code, reason = "a check that the compiler does not leave out")]
 pub(super) fn raised(layout: Layout) -> Option<Layout> {

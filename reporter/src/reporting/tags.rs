@@ -54,10 +54,10 @@ use super::conventions::{is_explicit, kind_fault, path_fault};
 /// futures and thread pools do not inherit a tag by default: see [`spawn_tagged`], [`TaggedFuture`] and
 /// [`Tag::keep`].
 ///
-/// While no thread has ever had a tag, an allocation reads one thread-local variable and a deallocation one word. An
-/// active tag takes ten nanoseconds or so for an allocation with its deallocation, and two bits for each 16 bytes of
-/// memory around blocks with a tag; one byte more for each 16 bytes on pages where blocks of more than three tags lie. Such blocks
-/// take at least 24 bytes.
+/// Until a thread first uses a tag, an allocation reads one thread-local variable, and a deallocation reads one word.
+/// An active tag costs about 20 nanoseconds for an allocation with its deallocation, and two bits for each 16 bytes of
+/// memory around blocks with a tag. A page with blocks of more than three tags takes up to a byte more for each 16
+/// bytes. Blocks with a tag take at least 24 bytes.
 pub fn tag(path: impl AsRef<str>) -> TagGuard {
     Tag::new(path).enter()
 }

@@ -1,4 +1,4 @@
-//! The table: two bits for each 16 bytes of memory around blocks with a tag.
+//! The table of tags: two bits for each 16 bytes of memory around blocks with a tag.
 //!
 //! ```text
 //! root: a pointer for each region of 256 MiB of addresses
@@ -9,18 +9,18 @@
 //! D        the code's first bit 0, or 1 if the last      1               0
 //! ```
 //!
-//! A block with a tag starts a granule, and has two or more of its own: [`raised`](super::raised) sees to it. Two blocks
-//! never share one. Its value is its tag, and whether its last granule is half full. The first three values
-//! that blocks on a page have get lanes, and the code of such a block is the number of its lane. The code 3 stands for all
-//! other values: the details of the region then have a byte of the value at each of the block's first two granules.
+//! A block with a tag starts at a granule, reaches into a second one ([`raised`](super::raised)), and shares no granule
+//! with another tagged block. The value of a block is its tag, and whether its last granule is half full. A page has a
+//! lane for each of the first three values on it, and the code of a block is the number of its lane. Code 3 is for all
+//! other values: the details of the region then contain one byte of the value at each of the block's first two granules.
 //!
-//! The second granule may look like a first one, so `S` is read in runs: the first granule of a run starts a block, and so
-//! does every second one after it.
+//! `S` of a second granule may be set, too, so readers look at runs of it: the first granule of a run starts a block, and
+//! so does every second one after it.
 //!
-//! The system gives a page of a table memory when a thread first writes to it; `touched` says which pages these are, so
-//! that nobody reads the others. A thread that allocates or frees a block changes its bits at once where they lie in one
-//! word, which is so for most small blocks; otherwise it sets the first granule last, and clears it first. A reader on another
-//! thread looks at the first granule again after it has read the others.
+//! The system provides memory for a page of a table when a thread first writes to it. `touched` marks these pages, so
+//! that readers skip all others. A thread that allocates or frees a block changes the bits of one word in one step. If the
+//! bits are in several words, it sets the first granule last, and clears it first. A reader on another thread reads the first
+//! granule again after all others.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -29,7 +29,7 @@ use crate::platform::{return_pages, zeroed_pages};
 
 use super::{NO_TAG, TagNumber, TaggedBlock};
 
-/// Bytes of memory for each pair of bits.
+/// The bytes of memory that two bits cover.
 pub(super) const GRANULE: usize = 16;
 /// The sizes of blocks are multiples of this.
 pub(super) const UNIT: usize = GRANULE / 2;
@@ -76,11 +76,11 @@ unsafe trait ZeroValid: 'static {}
 // SAFETY: all fields are atomic integers and pointers, and arrays of them.
 unsafe impl ZeroValid for RegionTags {}
 
-#[allow(unsafe_code, reason = "a promise about memory of zeros")]
+#[allow(unsafe_code, reason = "promises that zeroed memory is valid")]
 // SAFETY: all fields are atomic integers and arrays of them.
 unsafe impl ZeroValid for RegionDetails {}
 
-/// A pointer to pages that were zeros at first and that stay mapped; or null.
+/// Null, or a pointer to pages that were zeroed at first and stay mapped.
 struct KeptPages<T>(AtomicPtr<T>);
 
 #[allow(unsafe_code, reason = "memory of the system")]
@@ -128,9 +128,9 @@ impl<T: ZeroValid> KeptPages<T> {
 /// The bits of a region.
 struct RegionTags {
     words: [AtomicU64; WORDS],
-    /// For each page of words, whether it was written to.
+    /// For each page of words: 1 after the first write to it.
     touched: [AtomicU8; WORDS / PAGE_WORDS],
-    /// For each page of memory three values; 0 where the page has had fewer.
+    /// For each page of memory: up to three values, 0 for a free lane.
     lanes: [AtomicU64; GRANULES / LANE_GRANULES],
     /// The first address of the region.
     start: AtomicUsize,
@@ -142,7 +142,7 @@ struct RegionTags {
 /// The values without a lane of a region.
 struct RegionDetails {
     bytes: [AtomicU8; GRANULES],
-    /// For each page of bytes, whether it was written to.
+    /// For each page of bytes: 1 after the first write to it.
     touched: [AtomicU8; GRANULES / PAGE],
 }
 
@@ -276,7 +276,7 @@ fn detail(address: usize) -> u8 {
     details.map_or(0, |details| details.bytes[place(address)].load(Ordering::Relaxed))
 }
 
-/// Gives a block a tag. False if the system has no memory for its entries. The block starts a granule, and has at least
+/// Sets the tag of a block. False if the system has no memory for its entries. The block starts a granule, and has at least
 /// [`LEAST_SIZE`] bytes.
 #[inline]
 pub(super) fn add(block: usize, tag: TagNumber, bytes: usize) -> bool {
