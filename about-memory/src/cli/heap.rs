@@ -130,6 +130,9 @@ pub(super) const NO_FIELDS: &str = "unknown: the program has no full debug infor
 /// The number of rows in a text without `--limit`.
 const ROWS: usize = 20;
 
+/// The columns of a line of a table that shortens its texts.
+const LINE: usize = 100;
+
 /// The heap that a question is about, and how much of the answer to show.
 #[derive(Args)]
 pub(crate) struct HeapInput {
@@ -340,6 +343,12 @@ impl AmountTable {
             ([size(of_bytes), format!("{percent:.2}%"), number], text)
         };
         Self { rows: rows.into_iter().map(row).collect() }
+    }
+
+    /// The columns before the last one.
+    fn columns_before_text(&self) -> usize {
+        let width = |column: usize| self.rows.iter().map(|(row, _)| row[column].len()).max().unwrap_or(0);
+        (0..3).map(|column| "  ".len() + width(column)).sum::<usize>() + "  ".len()
     }
 
     fn text(&self) -> String {

@@ -123,7 +123,7 @@ fn a_dump_has_types_waste_and_holders() {
     assert!(by_stack.contains("typed_heap_victim::main;"), "{by_stack}");
 
     let text = stdout(&["waste", &dump]);
-    assert!(text.contains("  1 block  [u16]: capacity beyond length of 128 B, 4% full\n"), "{text}");
+    assert!(text.contains("waiting: [u16]: capacity beyond length of 128 B, 4% full\n"), "{text}");
     let json: Value = serde_json::from_str(&stdout(&["waste", &dump, "--json"])).unwrap();
     let row = |name| json["types"].as_array().unwrap().iter().find(|row| row["type"] == name).unwrap();
     let table = row("table (u32, u64)");

@@ -428,7 +428,7 @@ test("a process without a derive shows its types, fields and waste", { skip: noE
   };
   const waste = await choose("waste");
   // The vector has room for 10 users of 48 bytes, and 4 of them are used.
-  assert.ok(waste.includes("288 B 1 [typed_heap_victim::User]: capacity beyond length of 480 B, 40% full"), waste.join("\n"));
+  assert.ok(waste.some((line) => line.endsWith("[typed_heap_victim::User]: capacity beyond length of 480 B, 40% full")), waste.join("\n"));
   const fields = await choose("field");
   assert.ok(fields.some((line) => line.endsWith(" 49 typed_heap_victim::Node.next.Some")), fields.join("\n"));
   // A reload keeps the table. A type links to its blocks.

@@ -193,7 +193,7 @@ impl Display for Coverage {
 /// heap's bytes, and report nothing twice (or at most the percentage after `twice <=`).
 ///
 /// ```no_run
-/// The dump is from `report_and_dump` in this program, or from any program that ran under DMD.
+/// // The dump is from `report_and_dump` in this program, or from any program that ran under DMD.
 /// dmd_analyze::assert_coverage!("dmd.json.gz", >= 95 %);
 /// dmd_analyze::assert_coverage!("dmd.json.gz", >= 95.5 %, twice <= 1 %);
 /// ```

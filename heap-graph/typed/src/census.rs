@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::arena::ChunkUse;
 use crate::infer::{TypeOrigin, TypedHeap};
 use crate::type_name::NameBasis;
+use crate::walk::TypedContents;
 
 /// The blocks of one type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,9 +13,9 @@ use crate::type_name::NameBasis;
 pub struct TypeCensusRow {
     /// The type; `in f` if only an allocating function `f` is known.
     pub name: String,
-    /// The number of blocks.
+    /// The number of blocks; for values in the chunks of an arena, the number of values.
     pub blocks: u64,
-    /// The usable bytes of the blocks.
+    /// The usable bytes of the blocks; for chunks, without the bytes of the values that have rows of their own.
     pub bytes: u64,
     /// The number of blocks whose type is from an owner, not from their stack.
     pub by_owner: u64,
@@ -47,6 +49,9 @@ impl TypedHeap<'_> {
     /// Counts blocks, bytes and pointers by type.
     pub fn census(&self) -> TypeCensus {
         let mut all = TypeCensus::default();
+        let info = self.walk.info();
+        // The number and the bytes of values in chunks, by their type and by the type of the chunk.
+        let mut in_chunks: BTreeMap<(String, String), (u64, u64)> = BTreeMap::new();
         let mut by_basis: BTreeMap<NameBasis, (usize, TypeCensusRow)> = BTreeMap::new();
         for (index, block) in self.blocks().iter().enumerate() {
             let (_, row) =
@@ -59,6 +64,19 @@ impl TypedHeap<'_> {
             if self.is_typed(index) {
                 all.typed_blocks += 1;
                 all.typed_bytes += block.usable;
+            }
+            if let Some(contents @ TypedContents::Chunk { .. }) = self.contents[index] {
+                let mut of_values = 0;
+                for (value, bytes) in self.values.within(block) {
+                    let (count, sum) = in_chunks.entry((value.text(info), contents.text(info))).or_default();
+                    *count += 1;
+                    *sum += bytes;
+                    of_values += bytes;
+                }
+                row.bytes -= of_values;
+                // The used part of a chunk has types where values are known.
+                let used = self.chunk_uses.get(&index).and_then(ChunkUse::bytes).map_or(0, |(_, used)| used);
+                all.typed_bytes -= used.saturating_sub(of_values);
             }
             all.misfits += u64::from(self.misfits(index));
         }
@@ -74,6 +92,10 @@ impl TypedHeap<'_> {
             row.blocks += part.blocks;
             row.bytes += part.bytes;
             row.by_owner += part.by_owner;
+        }
+        for ((value, chunk), (values, bytes)) in in_chunks {
+            let row = rows.entry(format!("{value} in a {chunk}")).or_default();
+            (row.blocks, row.bytes, row.by_owner) = (values, bytes, values);
         }
         all.rows = rows.into_iter().map(|(name, row)| TypeCensusRow { name, ..row }).collect();
         all.rows.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| one.name.cmp(&other.name)));

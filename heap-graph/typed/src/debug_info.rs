@@ -326,6 +326,18 @@ impl DebugInfo {
         self.names.find(name).and_then(|name| self.by_name.get(&name)).copied()
     }
 
+    /// The types that may be the footer of a chunk of an arena, in the order of their names.
+    pub(crate) fn chunk_footers(&self) -> Vec<TypeId> {
+        let mut found: Vec<(&str, TypeId)> = self
+            .by_name
+            .iter()
+            .map(|(name, id)| (self.names.get(*name), *id))
+            .filter(|(name, _)| name.ends_with("::ChunkFooter"))
+            .collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, id)| id).collect()
+    }
+
     /// The type with this full name that contains a value of the type `part`.
     pub(crate) fn with_name_and_part(&self, name: &str, part: TypeId) -> Option<TypeId> {
         let name = self.names.find(name)?;

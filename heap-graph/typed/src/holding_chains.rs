@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::graph::WORD;
 use crate::infer::TypedHeap;
 use crate::path::FieldPathId;
+use crate::type_name::NameBasis;
+use crate::walk::TypedContents;
 
 /// The holder of a block on a shortest chain.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +15,13 @@ enum HeldBy {
     Static(usize),
     Outside,
     Block(u32, Option<FieldPathId>),
+}
+
+/// The facts that the name of a holder depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum HolderBasis {
+    Static(usize),
+    Block(NameBasis, Option<FieldPathId>),
 }
 
 /// The shortest chains to all blocks of a heap.
@@ -106,6 +115,27 @@ impl HoldingChains<'_, '_> {
         let mut rows: Vec<_> = rows.collect();
         rows.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| one.name.cmp(&other.name)));
         rows
+    }
+
+    /// The chunk of the same arena that the arena itself holds: each chunk holds the chunk before it.
+    pub(crate) fn first_chunk(&self, block: usize) -> usize {
+        let is_chunk = |block: usize| matches!(self.heap.contents[block], Some(TypedContents::Chunk { .. }));
+        let mut first = block;
+        while let HeldBy::Block(by, _) = self.held_by[first]
+            && is_chunk(by as usize)
+        {
+            first = by as usize;
+        }
+        first
+    }
+
+    /// The basis of the name of a block's holder; `None` if the holder is outside of the heap.
+    pub(crate) fn basis(&self, block: usize) -> Option<HolderBasis> {
+        match self.held_by[block] {
+            HeldBy::Outside => None,
+            HeldBy::Static(edge) => Some(HolderBasis::Static(edge)),
+            HeldBy::Block(by, path) => Some(HolderBasis::Block(self.heap.basis(by as usize), path)),
+        }
     }
 
     pub(crate) fn holder(&self, block: usize) -> ChainLink {

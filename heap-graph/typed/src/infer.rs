@@ -5,6 +5,7 @@
 //! ([`evidence`](crate::evidence)): a pointer may be a stale word that leads to a freed block, whose place another
 //! block has now.
 
+mod chunks;
 mod weigh;
 
 use std::collections::VecDeque;
@@ -13,6 +14,7 @@ use dmd_analyze::Dump;
 use hashbrown::HashMap;
 
 use crate::agreement::Agreement;
+use crate::arena::{ArenaValues, ChunkUse};
 use crate::blocks::{self, BlockIndex, HeapBlock, StackTypeIndex, fits};
 use crate::debug_info::{DebugInfo, TypeId, TypeKind};
 use crate::error::TypedError;
@@ -68,6 +70,10 @@ pub struct TypedHeap<'i> {
     pub(crate) from_threads: ThreadWords,
     pub(crate) stacks: StackTypeIndex,
     pub(crate) walk: ValueWalk<'i>,
+    /// The values in the chunks of arenas to which pointers lead.
+    pub(crate) values: ArenaValues,
+    /// The used parts of chunks, by block.
+    pub(crate) chunk_uses: HashMap<usize, ChunkUse>,
     agreement: Agreement,
 }
 
@@ -81,6 +87,8 @@ struct Inference<'i, 'm, 'd> {
     evidence: Evidence,
     /// For each `LeafNode` type, the `InternalNode` type that may replace it; `None` if there is none.
     inner_nodes: HashMap<TypeId, Option<TypeId>>,
+    /// The address, the contents and the bytes of values in arenas that were not read yet.
+    values: Vec<(u64, TypedContents, u64)>,
 }
 
 /// The purpose of reading statics.
@@ -90,6 +98,8 @@ enum StaticsPass {
     Sure,
     /// To find lengths, including pointers that only fit a block.
     Fitting,
+    /// For the values of arenas.
+    Values,
     Edges,
 }
 
@@ -130,6 +140,8 @@ impl<'i> TypedHeap<'i> {
             from_threads: ThreadWords::default(),
             stacks,
             walk,
+            values: ArenaValues::default(),
+            chunk_uses: HashMap::new(),
             agreement: Agreement::default(),
         };
         let queue =
@@ -138,8 +150,9 @@ impl<'i> TypedHeap<'i> {
         let threads = all_threads.iter().filter_map(|thread| thread.thread_pointer).collect();
         let merged = MergedFunctions::new(dump);
         let evidence = Evidence::new(heap.blocks.len());
-        let inner_nodes = HashMap::new();
-        let mut work = Inference { heap, reader, merged, threads, queue, evidence, inner_nodes };
+        let (inner_nodes, values) = (HashMap::new(), Vec::new());
+        let mut work = Inference { heap, reader, merged, threads, queue, evidence, inner_nodes, values };
+        work.find_chunks();
         work.statics(StaticsPass::Sure);
         work.spread();
         work.settle();
@@ -148,11 +161,13 @@ impl<'i> TypedHeap<'i> {
         work.statics(StaticsPass::Fitting);
         work.spread();
         work.settle();
+        work.find_values();
         work.finish();
         work.statics(StaticsPass::Edges);
         let Inference { mut heap, mut reader, .. } = work;
         let blocks = (&heap.index, &heap.blocks[..]);
         heap.from_threads = ThreadWords::read(dump, memory, &mut reader, blocks, all_threads);
+        heap.chunk_uses = heap.find_chunk_uses(memory);
         heap.not_held = heap.find_not_held();
         heap.from_threads.keep(&heap.not_held, dump);
         Ok(heap)
@@ -253,6 +268,7 @@ impl Inference<'_, '_, '_> {
                     match pass {
                         StaticsPass::Sure => self.take_over(None, pointer),
                         StaticsPass::Fitting => self.take_over_length(pointer),
+                        StaticsPass::Values => self.add_value(pointer),
                         StaticsPass::Edges => {
                             let edge = self.edge(pointer);
                             self.heap.from_statics.extend(edge.map(|edge| (index, edge)));
@@ -301,11 +317,9 @@ impl Inference<'_, '_, '_> {
                 }
             }
             PointerTarget::Start { contents: TypedContents::One(of), .. }
-                if info.name(of) == "bumpalo::ChunkFooter" =>
+                if self.is_footer(index, pointer.value, of) =>
             {
-                let end = block.address.saturating_add(block.requested);
-                let is_footer = pointer.value.checked_add(info.size(of)) == Some(end);
-                is_footer.then_some(TypedContents::Chunk { footer: of })
+                Some(TypedContents::Chunk { footer: of })
             }
             PointerTarget::Start { .. } => None,
         };
@@ -418,7 +432,7 @@ impl Inference<'_, '_, '_> {
                 self.heap.agreement.without_layout += 1;
             }
             // The addresses of an arena's values are unknown, so each word may be a pointer.
-            if let Some(TypedContents::Chunk { .. }) = self.heap.contents[block] {
+            if self.is_chunk(block) {
                 self.add_word_edges(block);
             }
         }
@@ -459,6 +473,10 @@ impl Inference<'_, '_, '_> {
 
     fn edge(&mut self, pointer: &FoundPointer) -> Option<BlockEdge> {
         let (index, said) = self.find_target(pointer)?;
+        // A pointer to a value of an arena does not own the chunk.
+        if self.is_chunk(index) && said.is_none() {
+            return None;
+        }
         if pointer.weak && self.has_strong(index) != Some(false) {
             return None;
         }

@@ -40,6 +40,7 @@
 //! merged       stacks that have the names of merged functions
 //! unwind, threads    frames of threads, and what their stacks hold
 //! graph, census      the heap as a graph, and as rows by type
+//! arena                chunks of arenas, the values in them and the unused rest
 //! waste, variants      memory that containers and enums do not use
 //! holding_chains       the holders of each block
 //! duplicates         equal strings
@@ -64,6 +65,7 @@
 #![forbid(unsafe_code)]
 
 mod agreement;
+mod arena;
 mod blocks;
 mod census;
 mod debug_info;

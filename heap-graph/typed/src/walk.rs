@@ -17,9 +17,6 @@ const DEEPEST: u32 = 128;
 const COMPLETED: u64 = 1 << 2;
 const CLOSED: u64 = 1 << 3;
 
-/// The name of a chunk's type.
-const CHUNK: &str = "chunk of a bump arena";
-
 /// The contents of a block, or of a pointer's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TypedContents {
@@ -81,7 +78,10 @@ impl TypedContents {
             Self::Slice { .. } => format!("[{name}]"),
             Self::Table { .. } => format!("table {name}"),
             Self::Headed { .. } => format!("ThinVec<[{name}]>"),
-            Self::Chunk { .. } => CHUNK.to_owned(),
+            Self::Chunk { footer } => {
+                let name = info.name(footer);
+                format!("chunk of {}", name.split("::").next().unwrap_or(name))
+            }
         }
     }
 }

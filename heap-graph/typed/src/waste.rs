@@ -4,11 +4,14 @@
 use std::collections::BTreeMap;
 
 use dmd_analyze::short_type_name;
+use hashbrown::HashMap;
 
 use crate::blocks::HeapBlock;
 use crate::debug_info::{DebugInfo, Member, TypeId, TypeKind};
+use crate::holding_chains::HolderBasis;
 use crate::infer::TypedHeap;
 use crate::memory::MemorySource;
+use crate::type_name::NameBasis;
 use crate::variants;
 use crate::walk::TypedContents;
 
@@ -16,7 +19,7 @@ use crate::walk::TypedContents;
 const PIECE: usize = 1 << 16;
 
 /// The kind of a block's unused memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum WasteKind {
     /// The capacity of a vector, a deque or a string beyond its length.
@@ -25,6 +28,8 @@ pub enum WasteKind {
     Buckets,
     /// The empty places in the nodes of a B-tree.
     Nodes,
+    /// The part of an arena's chunks that the arena has not handed out.
+    Chunks,
     /// The bytes of an enum's or a coroutine's values that only larger variants use.
     Variants,
 }
@@ -36,6 +41,7 @@ impl WasteKind {
             Self::Capacity => "capacity beyond length",
             Self::Buckets => "empty buckets",
             Self::Nodes => "empty places in nodes",
+            Self::Chunks => "unused rest",
             Self::Variants => "variants smaller than the largest",
         }
     }
@@ -47,6 +53,9 @@ impl WasteKind {
 pub struct WasteRow {
     /// The type of the blocks; for [`WasteKind::Variants`], the enum.
     pub name: String,
+    /// The field or static that holds the blocks: `Page.body`. `None` for nodes and enums, and if no block and no static
+    /// holds them.
+    pub held_by: Option<String>,
     /// The kind of the unused memory.
     pub unused: WasteKind,
     /// The number of the enum's values; for other kinds, the number of blocks.
@@ -125,6 +134,15 @@ impl WasteSum {
         self.places = self.places.saturating_add(fill.places);
         self.full = self.full.saturating_add(fill.full);
     }
+
+    fn append(&mut self, other: &Self) {
+        self.values += other.values;
+        self.blocks += other.blocks;
+        self.bytes += other.bytes;
+        self.unused_bytes += other.unused_bytes;
+        self.places = self.places.saturating_add(other.places);
+        self.full = self.full.saturating_add(other.full);
+    }
 }
 
 impl TypedHeap<'_> {
@@ -133,13 +151,20 @@ impl TypedHeap<'_> {
     /// stored.
     pub fn waste(&self, memory: &dyn MemorySource) -> HeapWaste {
         let mut waste = HeapWaste::default();
-        let mut rows: BTreeMap<(String, WasteKind), WasteSum> = BTreeMap::new();
+        let why = self.holding_chains();
+        // Names take time, and most blocks share theirs. Each key has one of its blocks. A chunk counts for the holder of the
+        // arena's first chunk.
+        let mut by_basis: HashMap<(NameBasis, Option<HolderBasis>, WasteKind), (usize, WasteSum)> =
+            HashMap::new();
         for (index, block) in self.blocks().iter().enumerate() {
             waste.slop += block.usable.saturating_sub(block.requested);
             match self.unused(index, memory) {
                 Some(Some(fill)) => {
-                    let row = rows.entry((self.type_name(index), fill.unused)).or_default();
-                    row.add(fill, block.requested);
+                    let held = if fill.unused == WasteKind::Chunks { why.first_chunk(index) } else { index };
+                    let holder = (fill.unused != WasteKind::Nodes).then(|| why.basis(held)).flatten();
+                    let key = (self.basis(index), holder, fill.unused);
+                    let (_, sum) = by_basis.entry(key).or_insert_with(|| (held, WasteSum::default()));
+                    sum.add(fill, block.requested);
                 }
                 Some(None) => {
                     waste.unknown_blocks += 1;
@@ -148,9 +173,16 @@ impl TypedHeap<'_> {
                 None => {}
             }
         }
+        let mut rows: BTreeMap<(String, Option<String>, WasteKind), WasteSum> = BTreeMap::new();
+        let mut sums: Vec<_> = by_basis.into_iter().collect();
+        sums.sort_unstable_by_key(|(_, (first, _))| *first);
+        for ((_, holder, unused), (first, sum)) in sums {
+            let held_by = holder.map(|_| why.holder(first).name);
+            rows.entry((self.type_name(first), held_by, unused)).or_default().append(&sum);
+        }
         for (of, sum) in variants::values(self, memory) {
             let name = short_type_name(self.walk.info().name(of));
-            let row = rows.entry((name, WasteKind::Variants)).or_default();
+            let row = rows.entry((name, None, WasteKind::Variants)).or_default();
             row.values += sum.values;
             row.blocks += sum.blocks;
             row.bytes += sum.bytes;
@@ -158,12 +190,24 @@ impl TypedHeap<'_> {
         }
         let rows = rows.into_iter().filter(|(_, row)| row.unused_bytes > 0);
         waste.rows = rows
-            .map(|((name, unused), WasteSum { values, blocks, bytes, unused_bytes, places, full })| {
-                WasteRow { name, unused, values, blocks, bytes, unused_bytes, places, full_places: full }
+            .map(|((name, held_by, unused), sum)| {
+                let WasteSum { values, blocks, bytes, unused_bytes, places, full } = sum;
+                WasteRow {
+                    name,
+                    held_by,
+                    unused,
+                    values,
+                    blocks,
+                    bytes,
+                    unused_bytes,
+                    places,
+                    full_places: full,
+                }
             })
             .collect();
         waste.rows.sort_by(|one, other| {
-            other.unused_bytes.cmp(&one.unused_bytes).then_with(|| one.name.cmp(&other.name))
+            let names = |row: &WasteRow| (row.name.clone(), row.held_by.clone());
+            other.unused_bytes.cmp(&one.unused_bytes).then_with(|| names(one).cmp(&names(other)))
         });
         waste.unused_bytes = waste.rows.iter().map(|row| row.unused_bytes).sum();
         waste
@@ -196,7 +240,11 @@ impl TypedHeap<'_> {
                 let places = block.requested.saturating_sub(info.size(header)).checked_div(each)?;
                 Some(Some(BlockFill::new(WasteKind::Capacity, each, places, len)))
             }
-            TypedContents::Tail { .. } | TypedContents::Task { .. } | TypedContents::Chunk { .. } => None,
+            TypedContents::Chunk { .. } => {
+                let used = self.chunk_uses.get(&index)?.bytes();
+                Some(used.map(|(all, used)| BlockFill::new(WasteKind::Chunks, 1, all, used)))
+            }
+            TypedContents::Tail { .. } | TypedContents::Task { .. } => None,
         }
     }
 }

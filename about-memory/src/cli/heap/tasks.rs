@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 use typed_heap::{AwaitedFuture, HeapTasks, TaskBranch, TaskRow};
 
 use super::super::Failure;
-use super::{AmountTable, HeapInput, NO_FIELDS, about, left_out, print, size};
+use super::{AmountTable, HeapInput, LINE, NO_FIELDS, about, left_out, print, size};
 
 pub(crate) const EXAMPLES: &str = about!(
     "\
 Examples:
   about-memory heap tasks 1234
   about-memory heap tasks core.1234 --limit 50
+  about-memory heap tasks 1234 --verbose   # whole chains of awaits
   about-memory heap tasks scan.json.gz --json
 
 A task is a future of an async function or block on the heap that no other future awaits. A row has the tasks that are at
@@ -22,6 +23,9 @@ the same await, with the futures that they await in turn. Its bytes are those of
 
 #[derive(Args)]
 pub(crate) struct TasksCommand {
+    /// Shorten nothing. Names and paths are whole.
+    #[arg(long, short)]
+    verbose: bool,
     #[command(flatten)]
     heap: HeapInput,
 }
@@ -55,10 +59,21 @@ impl TasksCommand {
         if !tasks.rows.is_empty() {
             let row = |row: &TaskRow| {
                 let own = format!("{} of {}", counted(row.tasks), size(row.bytes));
-                (row.retained_bytes, own, chain(row, workspace))
+                (row.retained_bytes, own, String::new())
             };
-            let table = AmountTable::with_numbers(tasks.rows.iter().take(limit).map(row), all);
+            let mut table = AmountTable::with_numbers(tasks.rows.iter().take(limit).map(row), all);
+            let room =
+                if self.verbose { usize::MAX } else { LINE.saturating_sub(table.columns_before_text()) };
+            let mut is_whole = true;
+            for ((_, last), row) in table.rows.iter_mut().zip(&tasks.rows) {
+                let links = row_links(row, workspace);
+                *last = shortened(&links, room);
+                is_whole &= *last == links.join(ARROW);
+            }
             text += &format!("\n{}{}", table.text(), left_out(tasks.rows.len(), limit));
+            if !is_whole {
+                text += "\nChains are shortened; --verbose shows whole ones.\n";
+            }
         }
         text
     }
@@ -111,6 +126,41 @@ fn branch_json(branch: &TaskBranch) -> Value {
 /// tokio-1.0.0/src/sync/mpsc.rs:10`. Futures that one future awaits at the same time are in parentheses: `join at
 /// src/main.rs:50 -> (recv at .. | 3 wait at ..)`.
 pub(super) fn chain(row: &TaskRow, workspace: &Workspace) -> String {
+    row_links(row, workspace).join(ARROW)
+}
+
+/// The text between a future and the future that it awaits.
+const ARROW: &str = " -> ";
+
+/// The links of a chain that fit into `room` characters: the first ones and, if possible, the last one, with the number of
+/// the others in their place.
+fn shortened(links: &[String], room: usize) -> String {
+    let whole = links.join(ARROW);
+    let is_fitting = |text: &String| text.chars().count() <= room;
+    let [first, others @ .., last] = links else { return cut(&whole, room) };
+    let more = |more: usize| (more > 0).then(|| format!("({more} more)"));
+    let with_last = (0..=others.len()).rev().map(|kept| {
+        let kept_links = others[..kept].iter().cloned();
+        [first.clone()].into_iter().chain(kept_links).chain(more(others.len() - kept)).chain([last.clone()])
+    });
+    let mut texts = with_last.map(|parts| parts.collect::<Vec<_>>().join(ARROW));
+    let without_last = || format!("{first}{ARROW}({} more)", others.len() + 1);
+    texts
+        .find(is_fitting)
+        .or_else(|| Some(without_last()).filter(is_fitting))
+        .unwrap_or_else(|| cut(&whole, room))
+}
+
+/// The start of a text, in at most `room` characters.
+fn cut(text: &str, room: usize) -> String {
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(room.saturating_sub(1)).collect();
+    format!("{start}…")
+}
+
+fn row_links(row: &TaskRow, workspace: &Workspace) -> Vec<String> {
     links(&row.awaits, row.waits_for.as_deref(), &row.branches, row.tasks, workspace)
 }
 
@@ -120,20 +170,20 @@ fn links(
     branches: &[TaskBranch],
     count: u64,
     workspace: &Workspace,
-) -> String {
+) -> Vec<String> {
     // The closure of `poll_fn` belongs to the function before it.
     let last = waits_for.filter(|of| !of.starts_with("PollFn<")).map(str::to_owned);
     let all: Vec<_> = branches
         .iter()
         .map(|branch| {
             let TaskBranch { awaits, waits_for, branches, count: number, .. } = branch;
-            let links = links(awaits, waits_for.as_deref(), branches, *number, workspace);
+            let links = links(awaits, waits_for.as_deref(), branches, *number, workspace).join(ARROW);
             if *number == count { links } else { format!("{number} {links}") }
         })
         .collect();
     let all = (!all.is_empty()).then(|| format!("({})", all.join(" | ")));
     let futures = awaits.iter().map(|one| future(one, workspace));
-    futures.chain(last).chain(all).collect::<Vec<_>>().join(" -> ")
+    futures.chain(last).chain(all).collect()
 }
 
 fn future(one: &AwaitedFuture, workspace: &Workspace) -> String {
@@ -149,5 +199,27 @@ fn future(one: &AwaitedFuture, workspace: &Workspace) -> String {
             None => format!("{future} at {}", text(place)),
         },
         (state, None) => format!("{future} at {state}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortened;
+
+    #[test]
+    fn chains_fit_into_a_line() {
+        let links = ["handle at a.rs:1", "read at b.rs:2", "next at c.rs:3", "Sleep"].map(str::to_owned);
+        for (room, text) in [
+            (61, "handle at a.rs:1 -> read at b.rs:2 -> next at c.rs:3 -> Sleep"),
+            (60, "handle at a.rs:1 -> read at b.rs:2 -> (1 more) -> Sleep"),
+            (54, "handle at a.rs:1 -> (2 more) -> Sleep"),
+            (36, "handle at a.rs:1 -> (3 more)"),
+            (20, "handle at a.rs:1 ->…"),
+        ] {
+            assert_eq!(shortened(&links, room), text, "{room}");
+        }
+        assert_eq!(shortened(&links[..1], 16), "handle at a.rs:1");
+        assert_eq!(shortened(&links[..1], 9), "handle a…");
+        assert_eq!(shortened(&[], 9), "");
     }
 }

@@ -15,8 +15,9 @@ Examples:
   about-memory heap waste scan.json.gz --duplicates   # equal strings
   about-memory heap waste scan.json.gz --json
 
-HeapWaste is capacity beyond the length of vectors, deques and strings, empty buckets of hash tables, empty places in the nodes
-of B-trees, and the bytes of enums and async functions that only variants larger than the current one use."
+Waste is capacity beyond the length of vectors, deques and strings, empty buckets of hash tables, empty places in the nodes
+of B-trees, the rest of an arena's chunks, and the bytes of enums and async functions that only variants larger than the
+current one use. A row names the field that holds the blocks."
 );
 
 #[derive(Args)]
@@ -113,7 +114,7 @@ impl WasteCommand {
         );
         if waste.unknown_blocks > 0 {
             text += &format!(
-                "{} more in {} of vectors and strings have a length that is known only to a stack or a static.\n",
+                "{} more in {} of vectors, strings and chunks have a length that is known only to a stack or a static.\n",
                 size(waste.unknown_bytes),
                 counted(waste.unknown_blocks)
             );
@@ -125,6 +126,7 @@ impl WasteCommand {
         let row = |row: &WasteRow| {
             json!({
                 "type": row.name,
+                "heldBy": row.held_by,
                 "waste": row.unused.text(),
                 "values": row.values,
                 "blocks": row.blocks,
@@ -153,11 +155,14 @@ fn slop(waste: &HeapWaste) -> String {
 
 /// Returns a text with the unused bytes of a row, all bytes of its blocks or values, and how full they are.
 pub(crate) fn unused(row: &WasteRow) -> String {
-    let WasteRow { name, unused, values, .. } = row;
+    let WasteRow { name, held_by, unused, values, .. } = row;
+    let held_by = held_by.as_ref().map(|field| format!("{field}: ")).unwrap_or_default();
+    // The capacity is that of a `String`.
+    let name = if (name.as_str(), *unused) == ("str", WasteKind::Capacity) { "String" } else { name };
     let values = match unused {
         WasteKind::Variants => format!(", {values} {}", if *values == 1 { "value" } else { "values" }),
         _ => String::new(),
     };
     let full = row.percent_full().map(|percent| format!(", {percent}% full")).unwrap_or_default();
-    format!("{name}: {}{values} of {}{full}", unused.text(), size(row.bytes))
+    format!("{held_by}{name}: {}{values} of {}{full}", unused.text(), size(row.bytes))
 }

@@ -19,6 +19,9 @@ const CHANNELS: &[&str] = &[
 const WRITTEN: u64 = 1;
 const READ: u64 = 2;
 
+/// Vectors whose elements are in the chunk of an arena.
+const ARENA_VECTORS: &[&str] = &["bumpalo::collections::vec::Vec", "oxc_allocator::vec2::raw_vec::RawVec"];
+
 impl PlanCache<'_> {
     /// The steps of a container; `None` if the type is not a container, or has another form.
     pub(super) fn container(&mut self, id: TypeId, depth: u32) -> Option<Vec<PlanStep>> {
@@ -67,6 +70,9 @@ impl PlanCache<'_> {
         if CHANNELS.iter().any(|path| is(path)) {
             return self.channel_slot(id, depth);
         }
+        if ARENA_VECTORS.iter().any(|path| is(path)) {
+            return self.arena_vector(id);
+        }
         if name == "compact_str::repr::Repr" {
             return self.compact_string(id);
         }
@@ -90,6 +96,21 @@ impl PlanCache<'_> {
         let leads =
             TargetPlan::Slice { element, first: number("head"), len: number("len"), capacity, holding };
         Some(self.pointer(pointer, leads))
+    }
+
+    /// `Vec { buf: RawVec { ptr, cap }, len }`, or `RawVec { ptr, len, cap }`. Its elements are in the chunk of an arena.
+    fn arena_vector(&self, id: TypeId) -> Option<Vec<PlanStep>> {
+        let info = self.info;
+        let element = info.parameter(id, "T")?;
+        let (at, buffer) = match info.member(id, "buf") {
+            Some(member) => (member.offset, info.type_at(member.of)?),
+            None => (0, id),
+        };
+        let pointer = at + info.member(buffer, "ptr")?.offset;
+        let capacity = Some(self.number(at, &info.member(buffer, "cap")?));
+        let len = info.member(id, "len").map(|member| self.number(0, &member));
+        let holding = PointerRole::Owns;
+        Some(self.pointer(pointer, TargetPlan::Slice { element, first: None, len, capacity, holding }))
     }
 
     /// `IntoIter { buf, cap, ptr, end }`: the elements before `ptr` have been moved out.

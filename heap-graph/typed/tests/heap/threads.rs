@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use dmd_analyze::image::read_image;
 use dmd_analyze::symbolize::SymbolOptions;
-use typed_heap::{CoreFile, LayeredMemory, MemorySource as _, ProcessMemory, ScanMemory, TypedHeap};
+use typed_heap::{
+    CoreFile, LayeredMemory, MemorySource as _, ProcessMemory, ScanMemory, TypedHeap, WasteKind,
+};
 
 use crate::{Victim, core_of, statics_are_readable};
 
@@ -63,18 +65,56 @@ fn arenas_hold_their_chunks() {
     let heap = victim.heap(&LayeredMemory::new(&scan, &core));
     let why = heap.holding_chains();
     let chunks: Vec<usize> =
-        (0..heap.blocks().len()).filter(|block| heap.type_name(*block) == "chunk of a bump arena").collect();
+        (0..heap.blocks().len()).filter(|block| heap.type_name(*block) == "chunk of bumpalo").collect();
     let mut chains: Vec<Vec<String>> = chunks
         .iter()
         .map(|chunk| why.chain(*chunk).into_iter().map(|holder| holder.name).collect())
         .collect();
     chains.sort_by_key(Vec::len);
+    let (chains, boxed): (Vec<_>, Vec<_>) = chains.into_iter().partition(|chain| chain[0].starts_with(ARENA));
     assert!(chains.len() >= 2, "{chains:?}");
-    let root = "static typed_heap_threads::linux::ARENA";
     for (before, chain) in chains.iter().enumerate() {
-        assert!(chain[0].starts_with(root) && chain[0].ends_with(".current_chunk_footer"), "{chain:?}");
-        assert_eq!(chain[1..], vec!["chunk of a bump arena.prev"; before]);
+        assert!(chain[0].ends_with(".current_chunk_footer"), "{chain:?}");
+        assert_eq!(chain[1..], vec!["chunk of bumpalo.prev"; before]);
     }
+    // A static has a pointer to a value of the arena, and does not hold the chunk.
+    assert!(!boxed.is_empty());
+    let first = ["held from outside of the heap", "bumpalo::Bump<1>.current_chunk_footer"];
+    assert!(boxed.iter().all(|chain| chain[..2] == first), "{boxed:?}");
+    assert!(!heap.statics().any(|(path, _)| path.contains("INSIDE")));
+}
+
+const ARENA: &str = "static typed_heap_threads::linux::ARENA";
+
+/// A static leads to a value, and the value to another. The footers have the places up to which the chunks are used.
+#[test]
+fn chunks_consist_of_values_and_a_rest() {
+    if !statics_are_readable() {
+        return;
+    }
+    let victim = Victim::of("typed_heap_threads");
+    let scan = ScanMemory::new(&victim.dump).unwrap();
+    let core = victim.core(&[]);
+    let memory = LayeredMemory::new(&scan, &core);
+    let heap = victim.heap(&memory);
+    let census = heap.census();
+    let value = "typed_heap_threads::linux::Value in a chunk of bumpalo";
+    let row = census.rows.iter().find(|row| row.name == value).unwrap();
+    assert_eq!((row.blocks, row.bytes), (2, 2 * 968));
+    assert_eq!(census.rows.iter().map(|row| row.bytes).sum::<u64>(), census.bytes);
+    assert!(census.typed_bytes < census.bytes);
+
+    let waste = heap.waste(&memory);
+    let chunks = waste.rows.iter().filter(|row| row.unused == WasteKind::Chunks);
+    let mut chunks: Vec<_> = chunks
+        .map(|row| {
+            assert_eq!((&*row.name, row.unused_bytes), ("chunk of bumpalo", row.places - row.full_places));
+            let held_by = row.held_by.as_deref().unwrap_or_default();
+            (held_by.starts_with(ARENA), held_by.ends_with(".current_chunk_footer"), row.full_places)
+        })
+        .collect();
+    chunks.sort_unstable();
+    assert_eq!(chunks, [(false, true, 2 * 968), (true, true, 3 * 960)]);
 }
 
 /// In a core file every thread has a stack pointer. A block that only a thread's stack holds belongs to that thread.

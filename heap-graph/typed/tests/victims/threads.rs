@@ -48,6 +48,14 @@ mod linux {
 
     static ARENA: Mutex<Option<bumpalo::Bump>> = Mutex::new(None);
 
+    /// A value of an arena, which only its box holds.
+    static INSIDE: Mutex<Option<&'static Value>> = Mutex::new(None);
+
+    struct Value {
+        _numbers: [u64; 120],
+        _next: Option<&'static Value>,
+    }
+
     static ENDS: AtomicBool = AtomicBool::new(false);
 
     /// Has a vector on its stack, and waits.
@@ -83,6 +91,10 @@ mod linux {
             let _: &mut [u64; 120] = arena.alloc([0; 120]);
         }
         *ARENA.lock().expect("no panic") = Some(arena);
+        let leaked: &'static bumpalo::Bump = Box::leak(Box::new(bumpalo::Bump::new()));
+        let first = leaked.alloc(Value { _numbers: [1; 120], _next: None });
+        let second = leaked.alloc(Value { _numbers: [2; 120], _next: Some(first) });
+        *INSIDE.lock().expect("no panic") = Some(second);
         let (ready, is_ready) = mpsc::channel();
         let (end, ends) = mpsc::channel::<()>();
         let (ends_waiting, waits) = mpsc::channel::<()>();
