@@ -135,7 +135,8 @@ impl ThreadWords {
             self.texts.entry(*place).or_insert_with(|| {
                 let thread = &threads[place.thread as usize];
                 let mut text = match thread.number {
-                    Some(_) => format!("thread {}", place.thread + 1),
+                    // As debuggers and `about-memory history` number it.
+                    Some(number) => format!("thread {number}"),
                     None => "a thread".to_owned(),
                 };
                 if !thread.name.is_empty() {
