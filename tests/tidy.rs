@@ -82,7 +82,7 @@ fn crates_depend_along_the_arrows_only() {
         ("dmd/preload", &["memory-dmd"]),
         ("dmd/unwind", &[]),
         ("heap-graph", &["memory-report", "memory-reporter"]),
-        ("heap-graph/typed", &["dmd-analyze", "heap-graph"]),
+        ("heap-graph/typed", &["dmd-analyze", "heap-graph", "memory-report"]),
         (
             "about-memory",
             &[

@@ -45,6 +45,7 @@ mod redirect;
 mod reports;
 mod request;
 mod response;
+mod served_list;
 mod series;
 mod server;
 mod snapshots;

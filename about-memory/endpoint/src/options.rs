@@ -6,28 +6,15 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct EndpointOptions {
-    /// The maximum time of a request, without the seconds for which a difference waits. A reporter may take half of it.
-    /// Default: 30 seconds.
-    pub deadline: Duration,
-    /// The maximum of the parameter `seconds`. Default: 300.
-    pub max_seconds: u64,
-    /// The maximum size of a body, in bytes. Default: 64 MiB.
-    pub max_bytes: usize,
-    /// The maximum size of an uncompressed dump of DMD, in bytes. Default: 256 MiB.
-    pub max_dump_bytes: u64,
-    /// The maximum number of series of reports in `/metrics`. Default: 500.
-    pub max_series: usize,
-    /// Whether reporters keep private data in paths and descriptions. Default: no.
-    pub private: bool,
-    /// The name of the process, for the label `process` of metrics. It should be the same in each run of the program.
-    /// Otherwise each run has new series. Default: the name of the executable file.
-    pub process: Option<String>,
-    /// The names under which clients reach the server, in addition to its addresses and `localhost`. A request with
-    /// another name in `Host` is rejected, because a page in a browser can rebind its own name to this machine.
-    /// Default: none.
-    pub host_names: Vec<String>,
-    /// Whether `Host` may be any name, for a server behind a proxy that checks it. Default: no.
-    pub any_host: bool,
+    pub(crate) deadline: Duration,
+    pub(crate) max_seconds: u64,
+    pub(crate) max_bytes: usize,
+    pub(crate) max_dump_bytes: u64,
+    pub(crate) max_series: usize,
+    pub(crate) private: bool,
+    pub(crate) process: Option<String>,
+    pub(crate) host_names: Vec<String>,
+    pub(crate) any_host: bool,
 }
 
 impl Default for EndpointOptions {
@@ -52,63 +39,67 @@ impl EndpointOptions {
         Self::default()
     }
 
-    /// Sets [`deadline`](Self::deadline).
+    /// Sets the maximum time of a request, without the seconds for which a difference waits. A reporter may take half of it.
+    /// Default: 30 seconds.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// Sets [`max_seconds`](Self::max_seconds).
+    /// Sets the maximum of the parameter `seconds`. Default: 300.
     #[must_use]
     pub fn max_seconds(mut self, seconds: u64) -> Self {
         self.max_seconds = seconds;
         self
     }
 
-    /// Sets [`max_bytes`](Self::max_bytes).
+    /// Sets the maximum size of a body, in bytes. Default: 64 MiB.
     #[must_use]
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// Sets [`max_dump_bytes`](Self::max_dump_bytes).
+    /// Sets the maximum size of an uncompressed dump of DMD, in bytes. Default: 256 MiB.
     #[must_use]
     pub fn max_dump_bytes(mut self, bytes: u64) -> Self {
         self.max_dump_bytes = bytes;
         self
     }
 
-    /// Sets [`max_series`](Self::max_series).
+    /// Sets the maximum number of series of reports in `/metrics`. Default: 500.
     #[must_use]
     pub fn max_series(mut self, series: usize) -> Self {
         self.max_series = series;
         self
     }
 
-    /// Sets [`private`](Self::private).
+    /// Whether reporters keep private data in paths and descriptions. Default: no.
     #[must_use]
     pub fn private(mut self, private: bool) -> Self {
         self.private = private;
         self
     }
 
-    /// Sets [`process`](Self::process).
+    /// Sets the name of the process, for the label `process` of metrics. It should be the same in each run of the program.
+    /// Otherwise each run has new series. Default: the name of the executable file.
     #[must_use]
     pub fn process(mut self, name: impl Into<String>) -> Self {
         self.process = Some(name.into());
         self
     }
 
-    /// Adds a name to [`host_names`](Self::host_names), without a port.
+    /// Adds a name, without a port, under which clients reach the server, in addition to its addresses and `localhost`. A
+    /// request with another name in `Host` is rejected, because a page in a browser can rebind its own name to this
+    /// machine. Default: none.
     #[must_use]
     pub fn host_name(mut self, name: impl Into<String>) -> Self {
         self.host_names.push(name.into());
         self
     }
 
-    /// Sets [`any_host`](Self::any_host).
+    /// Whether `Host` may be any name, for a server behind a proxy that checks it. Default: no.
     #[must_use]
     pub fn any_host(mut self, any: bool) -> Self {
         self.any_host = any;

@@ -29,9 +29,7 @@ const WINDOW: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeaptrackOptions {
-    /// The maximum of allocations. If there are more blocks, several equal blocks become one allocation with their
-    /// total size. Default: 5,000,000.
-    pub most: u64,
+    pub(crate) most: u64,
 }
 
 impl Default for HeaptrackOptions {
@@ -46,7 +44,8 @@ impl HeaptrackOptions {
         Self::default()
     }
 
-    /// Sets [`most`](Self::most).
+    /// Sets the maximum of allocations. If there are more blocks, several equal blocks become one allocation with their
+    /// total size. Default: 5,000,000.
     #[must_use]
     pub fn most(mut self, most: u64) -> Self {
         self.most = most;

@@ -56,15 +56,10 @@ impl MetricsForm {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct OpenMetricsOptions {
-    /// The form of the text.
-    pub form: MetricsForm,
-    /// The maximum number of series of reports, for all processes together. The largest amounts get series of their
-    /// own. Each process and unit has at least one series for each kind. Default: 500.
-    pub max_series: usize,
-    /// The maximum number of names in a path that has a series of its own. Default: 3.
-    pub depth: usize,
-    /// The percentage of its tree from which a longer path also has a series of its own. Default: 1.
-    pub threshold: f64,
+    pub(crate) form: MetricsForm,
+    pub(crate) max_series: usize,
+    pub(crate) depth: usize,
+    pub(crate) threshold: f64,
 }
 
 impl Default for OpenMetricsOptions {
@@ -79,28 +74,29 @@ impl OpenMetricsOptions {
         Self::default()
     }
 
-    /// Sets [`form`](Self::form).
+    /// Sets the form of the text.
     #[must_use]
     pub fn form(mut self, form: MetricsForm) -> Self {
         self.form = form;
         self
     }
 
-    /// Sets [`max_series`](Self::max_series).
+    /// Sets the maximum number of series of reports, for all processes together. The largest amounts get series of their
+    /// own. Each process and unit has at least one series for each kind. Default: 500.
     #[must_use]
     pub fn max_series(mut self, series: usize) -> Self {
         self.max_series = series;
         self
     }
 
-    /// Sets [`depth`](Self::depth).
+    /// Sets the maximum number of names in a path that has a series of its own. Default: 3.
     #[must_use]
     pub fn depth(mut self, names: usize) -> Self {
         self.depth = names;
         self
     }
 
-    /// Sets [`threshold`](Self::threshold).
+    /// Sets the percentage of its tree from which a longer path also has a series of its own. Default: 1.
     #[must_use]
     pub fn threshold(mut self, percent: f64) -> Self {
         self.threshold = percent;

@@ -21,9 +21,7 @@ const FORMAT: &str = "speedscope";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpeedscopeOptions {
-    /// Stacks with less than the sum of a profile divided by this number are merged. 0 keeps all stacks. Default:
-    /// 100,000.
-    pub small: u64,
+    pub(crate) small: u64,
 }
 
 impl Default for SpeedscopeOptions {
@@ -38,7 +36,7 @@ impl SpeedscopeOptions {
         Self::default()
     }
 
-    /// Sets [`small`](Self::small).
+    /// Merges stacks with less than the sum of a profile divided by this number. 0 keeps all stacks. Default: 100,000.
     #[must_use]
     pub fn small(mut self, small: u64) -> Self {
         self.small = small;

@@ -1,8 +1,6 @@
 //! Texts, each stored once.
 
-use std::hash::{BuildHasher as _, RandomState};
-
-use hashbrown::HashTable;
+use memory_report::TextPool;
 
 /// The index of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -10,74 +8,36 @@ pub(crate) struct StoredTextId(pub(crate) u32);
 
 /// Texts, each with an id.
 #[derive(Debug, Default)]
-pub(crate) struct ProfileTexts {
-    all: String,
-    ends: Vec<usize>,
-}
+pub(crate) struct ProfileTexts(TextPool);
 
 impl ProfileTexts {
     pub(crate) fn get(&self, id: StoredTextId) -> &str {
-        let index = id.0 as usize;
-        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.all[start..self.ends[index]]
+        self.0.get(id.0)
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.ends.len()
+        self.0.len()
     }
 
-    /// The id of a text; `None` if it is not there. The texts must be sorted.
+    /// The id of a text; `None` if it is not there.
     pub(crate) fn find(&self, text: &str) -> Option<StoredTextId> {
-        let (mut low, mut high) = (0, self.ends.len());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            match self.get(StoredTextId(middle as u32)).cmp(text) {
-                core::cmp::Ordering::Equal => return Some(StoredTextId(middle as u32)),
-                core::cmp::Ordering::Less => low = middle + 1,
-                core::cmp::Ordering::Greater => high = middle,
-            }
-        }
-        None
+        self.0.find(text).map(StoredTextId)
     }
 
-    fn push(&mut self, text: &str) {
-        self.all.push_str(text);
-        self.ends.push(self.all.len());
+    /// The id of a text. Adds the text if it is not there.
+    pub(crate) fn id(&mut self, text: &str) -> StoredTextId {
+        StoredTextId(self.0.intern(text).expect("a profile has fewer than 2^32 texts"))
     }
 
     /// The sorted texts, and for each old id the new one.
     pub(crate) fn sorted(&self) -> (Self, Vec<StoredTextId>) {
-        let mut order: Vec<u32> = (0..self.ends.len() as u32).collect();
-        order.sort_unstable_by_key(|id| self.get(StoredTextId(*id)));
-        let mut sorted = Self { all: String::with_capacity(self.all.len()), ends: Vec::new() };
+        let mut order: Vec<u32> = (0..self.len() as u32).collect();
+        order.sort_unstable_by_key(|id| self.0.get(*id));
+        let mut sorted = Self::default();
         let mut new = vec![StoredTextId(0); order.len()];
-        for (rank, old) in order.into_iter().enumerate() {
-            sorted.push(self.get(StoredTextId(old)));
-            new[old as usize] = StoredTextId(rank as u32);
+        for old in order {
+            new[old as usize] = sorted.id(self.0.get(old));
         }
         (sorted, new)
-    }
-}
-
-/// Gives equal texts equal ids.
-#[derive(Debug, Default)]
-pub(crate) struct TextInterner {
-    pub(crate) texts: ProfileTexts,
-    /// The ids with their hashes, so that a growing table does not read the texts.
-    ids: HashTable<(u64, StoredTextId)>,
-    /// Randomly seeded, so that the author of an input cannot provoke collisions.
-    hasher: RandomState,
-}
-
-impl TextInterner {
-    pub(crate) fn id(&mut self, text: &str) -> StoredTextId {
-        let hash = self.hasher.hash_one(text);
-        if let Some((_, known)) = self.ids.find(hash, |(of, id)| *of == hash && self.texts.get(*id) == text) {
-            return *known;
-        }
-        let next = StoredTextId(self.texts.ends.len() as u32);
-        self.texts.push(text);
-        self.ids.insert_unique(hash, (hash, next), |(hash, _)| *hash);
-        next
     }
 }

@@ -8,7 +8,7 @@ use memory_report::tree::{FAKE_CHILD, Forest, ITSELF, ProcessTrees, TreeNode};
 
 use crate::collation::Collator;
 use crate::layout::{LayoutEntry, TreeLayout};
-use crate::text::ReportText;
+use crate::text::{self, ReportText};
 use crate::view::TextOptions;
 use crate::{escape, number};
 
@@ -217,18 +217,10 @@ fn key(process: &str, path: &str) -> String {
 
 /// Sorts the explicit tree first, then the other trees, then the lines. Each group is sorted by name.
 fn sorted<'p, 'a>(process: &'p ProcessTrees<'a>, collator: &Collator) -> Vec<TreeNode<'p, 'a>> {
-    let order = |nodes: &mut Vec<TreeNode<'p, 'a>>| {
-        nodes.sort_by(|a, b| {
-            let explicit = |node: &TreeNode<'_, '_>| node.path() != "explicit";
-            explicit(a).cmp(&explicit(b)).then_with(|| collator.compare(a.path(), b.path()))
-        });
-    };
-    let mut trees: Vec<_> = process.trees().collect();
-    let mut lines: Vec<_> = process.lines().collect();
-    order(&mut trees);
-    order(&mut lines);
-    trees.append(&mut lines);
-    trees
+    let mut nodes = text::sorted(process.trees(), collator);
+    nodes.sort_by_key(|tree| tree.path() != "explicit");
+    nodes.extend(text::sorted(process.lines(), collator));
+    nodes
 }
 
 fn amounts(forest: &Forest<'_>) -> HashMap<String, i128> {

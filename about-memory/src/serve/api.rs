@@ -85,8 +85,8 @@ impl PageApi {
             }
             (HttpMethod::Get, ["reports", id, "file"]) => {
                 let id = number(id)?;
-                let set = self.report(id)?.set;
-                let mark = request.parameter("against").map(|mark| self.report(number(mark)?)).transpose()?;
+                let set = self.reports.get(id)?.set;
+                let mark = request.parameter("against").map(|mark| self.reports.get(number(mark)?)).transpose()?;
                 let set = mark.map_or(set.clone(), |mark| Arc::new(crate::diff(&mark.set, &set)));
                 reports::file(id, &set, request.parameter("format").unwrap_or("json"))
             }
@@ -136,11 +136,11 @@ impl PageApi {
             }
             (HttpMethod::Post, ["compare"]) => {
                 let CompareReports { baseline, comparison } = body(request, stream)?;
-                let (first, second) = (self.report(baseline)?, self.report(comparison)?);
+                let (first, second) = (self.reports.get(baseline)?, self.reports.get(comparison)?);
                 let title = format!("diff of {} and {}", first.title, second.title);
                 let set = crate::diff(&first.set, &second.set);
                 Ok(HttpResponse::json(
-                    &json!({ "report": self.reports.add(title.clone(), set, Vec::new()), "title": title }),
+                    &json!({ "report": self.reports.add_made(title.clone(), set, Vec::new()), "title": title }),
                 ))
             }
             (HttpMethod::Get, ["processes", pid, "recording"]) => self.recordings.file(number(pid)?),
@@ -154,7 +154,7 @@ impl PageApi {
                 let from = request.body(stream, self.max_upload)?;
                 let set = file::read_from(from, &ReadOptions::new());
                 let set = set.map_err(|error| HttpRefusal::new(409, format!("{title}: {error}")))?;
-                let report = self.reports.add(title.clone(), set, Vec::new());
+                let report = self.reports.add_made(title.clone(), set, Vec::new());
                 Ok(HttpResponse::json(&json!({ "report": report, "title": title })))
             }
             (HttpMethod::Put, ["stacks"]) => {
@@ -199,10 +199,6 @@ impl PageApi {
             },
             _ => Err(HttpRefusal::new(404, "there is no such address")),
         }
-    }
-
-    fn report(&self, id: u32) -> Result<reports::ServedReport, HttpRefusal> {
-        self.reports.get(id).ok_or(HttpRefusal::new(404, "no report has this id"))
     }
 }
 

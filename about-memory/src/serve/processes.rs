@@ -110,7 +110,7 @@ impl MeasureRequest {
             return Err(HttpRefusal::new(400, format!("a measurement needs 1 to {MOST} processes")));
         }
         let missing = || HttpRefusal::new(404, "there is no such measurement of these processes");
-        let renewed = self.renew.map(|id| reports.get(id).ok_or_else(missing)).transpose()?;
+        let renewed = self.renew.map(|id| reports.get(id).map_err(|_| missing())).transpose()?;
         let is_anonymized = anonymize || self.anonymize || renewed.is_some_and(|report| report.is_anonymized);
         let options = AskOptions::new().minimize(self.minimize).anonymize(is_anonymized);
         let set = live::collect(&self.pids, &options).map_err(failed)?;

@@ -1,8 +1,7 @@
 //! The reports that the page shows, by number.
 
-use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, UNIX_EPOCH};
 
 use memory_export::open_metrics::{self, MetricsForm};
@@ -11,11 +10,7 @@ use memory_report::tree::Forest;
 use serde::Deserialize;
 
 use super::response::{HttpRefusal, HttpResponse};
-use crate::session::Session;
-
-/// The server keeps at most this many reports that pages made. A new report replaces the oldest of them. The reports
-/// that the server was started with always stay.
-const MOST: NonZeroUsize = NonZeroUsize::new(50).expect("50 is not 0");
+use super::served_list::{ServedEntry, ServedList};
 
 #[derive(Clone, Debug)]
 pub(super) struct ServedReport {
@@ -75,10 +70,9 @@ pub(super) struct ReportRequest {
 
 impl ReportRequest {
     pub(super) fn at(&self, id: u32, reports: &ServedReports) -> Result<HttpResponse, HttpRefusal> {
-        let get = |id| reports.get(id).ok_or(HttpRefusal::new(404, "no report has this id"));
-        let mut set = get(id)?.set;
+        let mut set = reports.get(id)?.set;
         if let Some(mark) = self.against {
-            set = Arc::new(crate::diff(&get(mark)?.set, &set));
+            set = Arc::new(crate::diff(&reports.get(mark)?.set, &set));
         }
         Ok(HttpResponse::bytes(crate::html::followed(&set, &self.shape)))
     }
@@ -92,95 +86,59 @@ pub(super) struct Measurement {
     pub(super) is_mark: bool,
 }
 
-#[derive(Debug, Default)]
-struct ReportList {
-    last: u32,
-    by_id: BTreeMap<u32, ServedReport>,
-}
+pub(super) type ServedReports = ServedList<ServedReport>;
 
-#[derive(Debug)]
-pub(super) struct ServedReports {
-    all: Mutex<ReportList>,
-    /// Its events inform the pages about a new report.
-    session: Session,
-    most: usize,
+impl ServedEntry for ServedReport {
+    const LIST: &'static str = "reports";
+    const UNKNOWN: &'static str = "no report has this id";
+    const MOST: NonZeroUsize = NonZeroUsize::new(50).expect("50 is not 0");
+
+    fn is_given(&self) -> bool {
+        self.is_given
+    }
 }
 
 impl ServedReports {
-    /// Creates an empty list. It keeps `most` reports that pages made; `None` selects the default.
-    pub(super) fn new(session: Session, most: Option<NonZeroUsize>) -> Self {
-        Self { all: Mutex::default(), session, most: most.unwrap_or(MOST).get() }
-    }
-
-    fn all(&self) -> MutexGuard<'_, ReportList> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a report that the server was started with. Returns its number.
     pub(super) fn give(&self, title: String, set: ReportSet, pids: Vec<u32>) -> u32 {
-        self.insert(ServedReport::new(title, set, pids, true))
+        self.add(ServedReport::new(title, set, pids, true))
     }
 
     /// Adds a report that a page requested. Returns its number.
-    pub(super) fn add(&self, title: String, set: ReportSet, pids: Vec<u32>) -> u32 {
-        self.insert(ServedReport::new(title, set, pids, false))
+    pub(super) fn add_made(&self, title: String, set: ReportSet, pids: Vec<u32>) -> u32 {
+        self.add(ServedReport::new(title, set, pids, false))
     }
 
     /// Adds a measurement of processes that a page requested. Returns its number.
     pub(super) fn measured(&self, title: String, set: ReportSet, made: Measurement) -> u32 {
         let Measurement { pids, is_anonymized, is_mark } = made;
-        self.insert(ServedReport { is_anonymized, is_mark, ..ServedReport::new(title, set, pids, false) })
-    }
-
-    fn insert(&self, report: ServedReport) -> u32 {
-        let mut all = self.all();
-        all.last += 1;
-        let id = all.last;
-        all.by_id.insert(id, report);
-        let mut made = all.by_id.iter().filter(|(_, report)| !report.is_given).map(|(id, _)| *id);
-        let oldest = made.next();
-        if made.count() >= self.most
-            && let Some(oldest) = oldest
-        {
-            all.by_id.remove(&oldest);
-        }
-        drop(all);
-        self.session.list_changed("reports");
-        id
+        self.add(ServedReport { is_anonymized, is_mark, ..ServedReport::new(title, set, pids, false) })
     }
 
     /// Replaces the set of a measurement by a later set of the same processes. Returns whether there is such a report.
     /// A mark is not replaced, because pages show the changes since it.
     pub(super) fn renew(&self, id: u32, set: ReportSet, pids: &[u32]) -> bool {
-        let mut all = self.all();
-        match all.by_id.get_mut(&id) {
-            Some(report) if !report.is_given && !report.is_mark && report.pids == pids => {
+        let renewed = self.change(id, |report| {
+            let is_renewed = !report.is_given && !report.is_mark && report.pids == pids;
+            if is_renewed {
                 (report.set, report.time) = (Arc::new(set), now());
                 report.unclassified = Arc::default();
-                true
             }
-            _ => false,
-        }
+            is_renewed
+        });
+        renewed.unwrap_or(false)
     }
 
     /// Returns the `heap-unclassified` and the `explicit` of a process in its latest measurement.
     pub(super) fn unclassified(&self, pid: u32) -> Option<[i128; 2]> {
-        let of_process = |report: &&ServedReport| report.pids == [pid] && !report.set.is_diff();
-        let latest =
-            self.all().by_id.values().filter(of_process).max_by_key(|report| report.time).cloned()?;
+        let of_process = |report: &ServedReport| report.pids == [pid] && !report.set.is_diff();
+        let reports = self.list().into_iter().map(|(_, report)| report);
+        let latest = reports.filter(of_process).max_by_key(|report| report.time)?;
         // Computed once: pages ask every few seconds, and the tree of a report is large.
         *latest.unclassified.get_or_init(|| {
             let forest = Forest::new(&latest.set);
             Some([forest.amount("explicit/heap-unclassified")?, forest.amount("explicit")?])
         })
-    }
-
-    pub(super) fn get(&self, id: u32) -> Option<ServedReport> {
-        self.all().by_id.get(&id).cloned()
-    }
-
-    pub(super) fn list(&self) -> Vec<(u32, ServedReport)> {
-        self.all().by_id.iter().map(|(id, report)| (*id, report.clone())).collect()
     }
 }
 

@@ -1,11 +1,10 @@
 //! The dumps and recordings that the page shows, by number, as data for the page.
 
 use core::fmt;
-use std::collections::BTreeMap;
 use std::net::TcpStream;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use dmd_analyze::program::{HeapChange, ProgramOptions};
@@ -21,11 +20,9 @@ use super::downloads::{PendingDownloads, stacks_format};
 use super::opening::{OpenedStacks, ReadBlocks, StackOpening, WriteStacks, write_suggestions};
 use super::reports::now;
 use super::response::{HttpRefusal, HttpResponse};
+use super::served_list::{ServedEntry, ServedList};
 use crate::HtmlOptions;
 use crate::session::Session;
-
-/// The server keeps at most this many dumps that pages made. A new dump replaces the oldest of them.
-const MOST: NonZeroUsize = NonZeroUsize::new(20).expect("20 is not 0");
 
 #[derive(Clone)]
 pub(super) struct ServedStacks {
@@ -92,48 +89,15 @@ fn with_title(title: &str, path: &Path, error: &str) -> String {
     rest.map_or_else(|| error.to_owned(), |rest| format!("{title}{rest}"))
 }
 
-#[derive(Debug)]
-pub(super) struct AllStacks {
-    /// The last number in use, and the stacks by number.
-    all: Mutex<(u32, BTreeMap<u32, ServedStacks>)>,
-    /// Its events inform the pages about new stacks.
-    session: Session,
-    most: usize,
-}
+pub(super) type AllStacks = ServedList<ServedStacks>;
 
-impl AllStacks {
-    /// Creates an empty list. It keeps `most` stacks that pages made; `None` selects the default.
-    pub(super) fn new(session: Session, most: Option<NonZeroUsize>) -> Self {
-        Self { all: Mutex::default(), session, most: most.unwrap_or(MOST).get() }
-    }
+impl ServedEntry for ServedStacks {
+    const LIST: &'static str = "stacks";
+    const UNKNOWN: &'static str = "no stacks have this id";
+    const MOST: NonZeroUsize = NonZeroUsize::new(20).expect("20 is not 0");
 
-    fn all(&self) -> MutexGuard<'_, (u32, BTreeMap<u32, ServedStacks>)> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn add(&self, stacks: ServedStacks) -> u32 {
-        let mut all = self.all();
-        all.0 += 1;
-        let id = all.0;
-        all.1.insert(id, stacks);
-        let mut made = all.1.iter().filter(|(_, stacks)| !stacks.is_given).map(|(id, _)| *id);
-        let oldest = made.next();
-        if made.count() >= self.most
-            && let Some(oldest) = oldest
-        {
-            all.1.remove(&oldest);
-        }
-        drop(all);
-        self.session.list_changed("stacks");
-        id
-    }
-
-    pub(super) fn get(&self, id: u32) -> Result<ServedStacks, HttpRefusal> {
-        self.all().1.get(&id).cloned().ok_or(HttpRefusal::new(404, "no stacks have this id"))
-    }
-
-    pub(super) fn list(&self) -> Vec<(u32, ServedStacks)> {
-        self.all().1.iter().map(|(id, stacks)| (*id, stacks.clone())).collect()
+    fn is_given(&self) -> bool {
+        self.is_given
     }
 }
 

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use heap_graph::census::{CensusDifference, CensusError, CensusTreeNode, TreeOptions, census_watched};
+use heap_graph::census::{
+    CensusDifference, CensusError, CensusTreeName, CensusTreeNode, TreeOptions, census_watched,
+};
 use heap_graph::dominators::SharedDominators;
 use heap_graph::paths::PathTree;
 use heap_graph::{AnalysisProgress, CancelledError, CensusReport, CensusTree, Graph};
 
 use super::answer::{QueryAnswer, TreeMapBox};
 use super::error::SessionError;
-use super::generations::{Generations, census_name};
+use super::generations::Generations;
 use super::id::SnapshotId;
 use super::nodes;
 use super::query::{GroupBy, Query};
@@ -178,7 +180,7 @@ fn tree_map_box(tree: &CensusTree, node: &CensusTreeNode, levels: usize) -> Tree
     let inside: Vec<_> = inside.collect();
     let rest = tree.children(node).skip(inside.len());
     TreeMapBox {
-        name: census_name(node.name.as_ref()),
+        name: CensusTreeName::title(node.name.as_ref()),
         bytes: node.total_bytes,
         count: node.total_count,
         left_out: tree.child_count(node) - inside.len(),

@@ -97,7 +97,7 @@ impl Generations {
             let below: Vec<_> = group.below.iter().filter_map(|below| made[*below].take()).collect();
             let amounts: Vec<_> = group.amounts.iter().map(|amount| json_number(*amount)).collect();
             made[place] = Some(serde_json::json!({
-                "name": census_name(group.name.as_ref()), "bytes": amounts, "children": below,
+                "name": CensusTreeName::title(group.name.as_ref()), "bytes": amounts, "children": below,
             }));
         }
         made.swap_remove(0).unwrap_or_default()
@@ -107,17 +107,5 @@ impl Generations {
     pub(super) fn memory(&self) -> usize {
         let each = size_of::<GenerationGroup>() + self.count * size_of::<i128>() + 3 * size_of::<usize>();
         self.groups.len() * (each + size_of::<CensusTreeName>())
-    }
-}
-
-/// Returns the name of a row of a census, as Firefox shows it.
-pub(super) fn census_name(name: Option<&CensusTreeName>) -> String {
-    match name {
-        None => "(root)".to_owned(),
-        Some(name) => match name.to_string().as_str() {
-            "noStack" => "(no stack available)".to_owned(),
-            "noFilename" => "(no filename available)".to_owned(),
-            name => name.to_owned(),
-        },
     }
 }

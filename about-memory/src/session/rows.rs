@@ -5,7 +5,7 @@
 use core::iter;
 use std::sync::Arc;
 
-use heap_graph::census::CensusTreeNode;
+use heap_graph::census::{CensusTreeName, CensusTreeNode};
 use heap_graph::dominators::FetchOptions;
 use heap_graph::{CensusTree, DominatorTree, NodeIndex};
 
@@ -14,7 +14,7 @@ use super::column::{RowColumn, RowSort};
 use super::compute::TaskKey;
 use super::error::SessionError;
 use super::forest::{RowForest, RowPlace, flatten, sort_nodes};
-use super::generations::{Generations, census_name};
+use super::generations::Generations;
 use super::group_id::group_id;
 use super::query::Query;
 use super::rows_options::RowsOptions;
@@ -163,7 +163,7 @@ impl<'a> RowForest for &'a CensusTree {
     }
 
     fn name(&self, node: Self::Node) -> String {
-        census_name(node.name.as_ref())
+        CensusTreeName::title(node.name.as_ref())
     }
 }
 
@@ -173,7 +173,7 @@ fn census_rows(tree: &CensusTree, options: &RowsOptions) -> RowWindow {
         id,
         level,
         parent,
-        name: vec![census_name(node.name.as_ref())],
+        name: vec![CensusTreeName::title(node.name.as_ref())],
         numbers: CENSUS.iter().map(|column| (&tree).number(node, *column)).collect(),
         children: tree.child_count(node),
         is_open,
@@ -209,7 +209,7 @@ impl RowForest for Generations {
     }
 
     fn name(&self, node: usize) -> String {
-        census_name(self.group(node).name.as_ref())
+        CensusTreeName::title(self.group(node).name.as_ref())
     }
 }
 

@@ -103,7 +103,9 @@ mod threads;
 
 use core::fmt;
 
-pub use chunk::{ChunkError, ChunkKind, ChunkReader, RecordingChunk, frame_chunk, most_framed, push_chunk};
+pub use chunk::{
+    ChunkError, ChunkKind, ChunkReader, RecordingChunk, fill_buffer, frame_chunk, most_framed, push_chunk,
+};
 pub use events::{BlockAction, BlockEvent, EventDecoder, EventEncoder};
 pub use facts::{ClockReading, RecordedProcess, RecordingEnd, Watermark};
 pub use live::{LiveBlock, LiveDecoder, LiveEncoder};

@@ -90,6 +90,16 @@ impl fmt::Display for CensusTreeName {
 }
 
 impl CensusTreeName {
+    /// The name as Firefox shows it; `None` is the root.
+    pub fn title(name: Option<&Self>) -> String {
+        let Some(name) = name else { return "(root)".to_owned() };
+        match name.to_string() {
+            name if name == "noStack" => "(no stack available)".to_owned(),
+            name if name == "noFilename" => "(no filename available)".to_owned(),
+            name => name,
+        }
+    }
+
     fn contains(&self, text: &str) -> bool {
         match self {
             Self::Text(name) => name.contains(text),

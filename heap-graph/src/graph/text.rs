@@ -4,11 +4,10 @@
 //! surrogates, but a `str` cannot. Equal texts have equal ids.
 
 use core::fmt::{self, Write as _};
-use core::hash::BuildHasher as _;
 use core::num::NonZeroU32;
 use std::borrow::Cow;
 
-use hashbrown::{DefaultHashBuilder, HashTable};
+use memory_report::TextPool;
 
 /// A text that may contain lone surrogates. The texts of a graph are borrowed, and the texts of a report are owned.
 ///
@@ -191,52 +190,37 @@ impl GraphTextId {
     }
 }
 
-/// All texts of a graph, one after the other in one block.
+/// All texts of a graph.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TextTable {
-    bytes: Vec<u8>,
-    /// The end of each text. Each text starts at the end of the previous text.
-    ends: Vec<usize>,
-    ids: HashTable<GraphTextId>,
-    hasher: DefaultHashBuilder,
+    texts: TextPool<Vec<u8>>,
     /// A buffer for converting a two-byte text into WTF-8.
     scratch: Vec<u8>,
 }
 
 impl TextTable {
     pub(crate) fn len(&self) -> usize {
-        self.ends.len()
+        self.texts.len()
     }
 
-    /// The memory of the texts in bytes.
+    /// Bytes of memory that the texts take.
     pub(crate) fn memory(&self) -> usize {
-        self.bytes.capacity()
-            + self.ends.capacity() * size_of::<usize>()
-            + self.ids.capacity() * (size_of::<GraphTextId>() + 1)
+        let (bytes, ends, numbers) = self.texts.parts();
+        bytes.capacity() + ends.capacity() * size_of::<usize>() + numbers.capacity() * (size_of::<u32>() + 1)
     }
 
     /// All texts, in the order of their positions.
     pub(crate) fn iter(&self) -> impl Iterator<Item = GraphText<'_>> {
-        let starts = core::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, end)| GraphText::borrowed(&self.bytes[start..*end]))
+        self.texts.iter().map(GraphText::borrowed)
     }
 
     pub(crate) fn get(&self, id: GraphTextId) -> GraphText<'_> {
-        GraphText::borrowed(bytes_of(&self.bytes, &self.ends, id))
+        GraphText::borrowed(self.texts.get(id.0.get() - 1))
     }
 
-    /// Adds a text, or finds an equal one. `None` if there are already 2^32 - 1 texts.
+    /// Adds a text, or finds the equal one. `None` if there are 2^32 - 1 texts already.
     pub(crate) fn intern(&mut self, wtf8: &[u8]) -> Option<GraphTextId> {
-        let hash = self.hasher.hash_one(wtf8);
-        let Self { bytes, ends, ids, hasher, .. } = self;
-        if let Some(id) = ids.find(hash, |id| bytes_of(bytes, ends, *id) == wtf8) {
-            return Some(*id);
-        }
-        let id = GraphTextId(NonZeroU32::new(u32::try_from(ends.len() + 1).ok()?)?);
-        bytes.extend_from_slice(wtf8);
-        ends.push(bytes.len());
-        ids.insert_unique(hash, id, |id| hasher.hash_one(bytes_of(bytes, ends, *id)));
-        Some(id)
+        NonZeroU32::new(self.texts.intern(wtf8)? + 1).map(GraphTextId)
     }
 
     pub(crate) fn intern_utf16(&mut self, units: impl Iterator<Item = u16>) -> Option<GraphTextId> {
@@ -259,14 +243,7 @@ impl TextTable {
 
     /// Frees the memory reserved for more texts.
     pub(crate) fn shrink(&mut self) {
-        self.bytes.shrink_to_fit();
-        self.ends.shrink_to_fit();
+        self.texts.shrink();
         self.scratch = Vec::new();
     }
-}
-
-fn bytes_of<'a>(bytes: &'a [u8], ends: &[usize], id: GraphTextId) -> &'a [u8] {
-    let index = id.index();
-    let start = index.checked_sub(1).map_or(0, |before| ends[before]);
-    &bytes[start..ends[index]]
 }

@@ -42,6 +42,7 @@ mod process_name;
 mod report;
 mod report_set;
 mod skipped;
+mod text_pool;
 mod warning;
 
 pub mod diff;
@@ -58,4 +59,6 @@ pub use path::path_segment;
 pub use report::{Kind, Report, Units, UnknownName, amount};
 pub use report_set::{ReportIter, ReportSet, ReporterRun, SetParts};
 pub use skipped::{SkipReason, SkippedPart};
+#[doc(hidden)]
+pub use text_pool::{TextPool, TextStore};
 pub use warning::{Warning, WarningKind};

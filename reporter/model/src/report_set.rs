@@ -4,16 +4,14 @@
 //! stored once. A report takes 40 bytes and its path, so a million reports fit in 100 MB.
 
 use core::fmt;
-use core::hash::BuildHasher;
 use core::slice;
 use std::time::Duration;
-
-use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::name_pattern::NamePattern;
 use crate::presence::Presence;
 use crate::report::{Kind, Report, Units};
 use crate::skipped::SkippedPart;
+use crate::text_pool::TextPool;
 use crate::warning::Warning;
 
 /// The bytes for paths in the first chunk: few, since most sets are small.
@@ -27,8 +25,8 @@ const CHUNK: usize = 64 * 1024;
 pub struct ReportSet {
     rows: Vec<ReportRow>,
     chunks: Vec<String>,
-    processes: TextTable,
-    descriptions: TextTable,
+    processes: TextPool,
+    descriptions: TextPool,
     warnings: Vec<Warning>,
     runs: Vec<ReporterRun>,
     usable_size_known: bool,
@@ -45,8 +43,9 @@ pub struct ReportRow {
     chunk: u32,
     start: u32,
     len: u32,
-    process: TextId,
-    description: TextId,
+    /// The number of the process in the set's names of processes, and that of the description.
+    process: u32,
+    description: u32,
     kind: Kind,
     units: Units,
     presence: Presence,
@@ -105,8 +104,8 @@ impl ReportSet {
             chunk: small(chunk),
             start: small(start),
             len: small(report.path.len()),
-            process: self.processes.intern(report.process),
-            description: self.descriptions.intern(report.description),
+            process: intern(&mut self.processes, report.process),
+            description: intern(&mut self.descriptions, report.description),
             kind: report.kind,
             units: report.units,
             presence,
@@ -168,12 +167,12 @@ impl ReportSet {
 
     /// The names of all processes, each once, in the order of their first report. A name may be empty.
     pub fn processes(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.processes.texts.iter().map(|name| &**name)
+        self.processes.iter()
     }
 
     /// For each report, in order: the index of its process in [`processes`](Self::processes).
     pub(crate) fn process_ids(&self) -> impl Iterator<Item = usize> {
-        self.rows.iter().map(|row| row.process.0 as usize)
+        self.rows.iter().map(|row| row.process as usize)
     }
 
     fn view(&self, row: &ReportRow) -> Report<'_> {
@@ -202,21 +201,21 @@ impl ReportSet {
     pub fn clear(&mut self) {
         self.rows.clear();
         self.chunks.clear();
-        self.processes = TextTable::default();
-        self.descriptions = TextTable::default();
+        self.processes = TextPool::default();
+        self.descriptions = TextPool::default();
     }
 
     /// Moves all reports, warnings and runs of `other` to the end of this set.
     pub fn append(&mut self, other: ReportSet) {
         // Paths move chunk by chunk, so that appending a million reports copies no text.
         let first_chunk = small(self.chunks.len());
-        let processes = self.processes.intern_all(&other.processes);
-        let descriptions = self.descriptions.intern_all(&other.descriptions);
+        let processes = intern_all(&mut self.processes, &other.processes);
+        let descriptions = intern_all(&mut self.descriptions, &other.descriptions);
         self.chunks.extend(other.chunks);
         self.rows.extend(other.rows.into_iter().map(|row| ReportRow {
             chunk: first_chunk + row.chunk,
-            process: processes[row.process.0 as usize],
-            description: descriptions[row.description.0 as usize],
+            process: processes[row.process as usize],
+            description: descriptions[row.description as usize],
             ..row
         }));
         self.warnings.extend(other.warnings);
@@ -227,10 +226,10 @@ impl ReportSet {
 
     /// Replaces the name of every process by the result of `rename`.
     pub fn rename_processes(&mut self, mut rename: impl FnMut(&str) -> String) {
-        let mut renamed = TextTable::default();
-        let ids: Vec<_> = self.processes.texts.iter().map(|name| renamed.intern(&rename(name))).collect();
+        let mut renamed = TextPool::default();
+        let ids: Vec<_> = self.processes.iter().map(|name| intern(&mut renamed, &rename(name))).collect();
         for row in &mut self.rows {
-            row.process = ids[row.process.0 as usize];
+            row.process = ids[row.process as usize];
         }
         self.processes = renamed;
     }
@@ -295,8 +294,7 @@ impl ReportSet {
 pub struct SetParts<'a> {
     pub rows: &'a Vec<ReportRow>,
     pub chunks: &'a Vec<String>,
-    pub texts: [&'a Vec<Box<str>>; 2],
-    pub text_ids: [&'a HashTable<TextId>; 2],
+    pub texts: [&'a TextPool; 2],
     pub warnings: &'a Vec<Warning>,
     pub runs: &'a Vec<ReporterRun>,
     pub name_patterns: &'a Vec<NamePattern>,
@@ -305,12 +303,10 @@ pub struct SetParts<'a> {
 impl ReportSet {
     #[doc(hidden)]
     pub fn parts(&self) -> SetParts<'_> {
-        let (processes, descriptions) = (&self.processes, &self.descriptions);
         SetParts {
             rows: &self.rows,
             chunks: &self.chunks,
-            texts: [&processes.texts, &descriptions.texts],
-            text_ids: [&processes.ids, &descriptions.ids],
+            texts: [&self.processes, &self.descriptions],
             warnings: &self.warnings,
             runs: &self.runs,
             name_patterns: &self.name_patterns,
@@ -403,47 +399,11 @@ fn small(n: usize) -> u32 {
     u32::try_from(n).expect("report text is shorter than 4 GiB in each chunk")
 }
 
-/// The number of a text in its [`TextTable`].
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TextId(u32);
-
-/// A table that stores each text once.
-#[derive(Clone, Default)]
-struct TextTable {
-    texts: Vec<Box<str>>,
-    ids: HashTable<TextId>,
-    /// Seeded, since an attacker may write a file with names that collide.
-    hasher: DefaultHashBuilder,
-    last: Option<TextId>,
+fn intern(texts: &mut TextPool, text: &str) -> u32 {
+    texts.intern(text).expect("a set has fewer than 2^32 texts")
 }
 
-impl TextTable {
-    fn intern(&mut self, text: &str) -> TextId {
-        if let Some(last) = self.last
-            && *self.texts[last.0 as usize] == *text
-        {
-            return last;
-        }
-        let hash = self.hasher.hash_one(text);
-        let found = self.ids.find(hash, |id| *self.texts[id.0 as usize] == *text).copied();
-        let id = found.unwrap_or_else(|| {
-            let id = TextId(small(self.texts.len()));
-            self.texts.push(text.into());
-            let (texts, hasher) = (&self.texts, &self.hasher);
-            self.ids.insert_unique(hash, id, |id| hasher.hash_one(&*texts[id.0 as usize]));
-            id
-        });
-        self.last = Some(id);
-        id
-    }
-
-    /// Adds all texts of `other`, and returns their ids in this table, in order.
-    fn intern_all(&mut self, other: &Self) -> Vec<TextId> {
-        other.texts.iter().map(|text| self.intern(text)).collect()
-    }
-
-    fn get(&self, id: TextId) -> &str {
-        &self.texts[id.0 as usize]
-    }
+/// Adds all texts of `others`, and returns their numbers in `texts`, in order.
+fn intern_all(texts: &mut TextPool, others: &TextPool) -> Vec<u32> {
+    others.iter().map(|text| intern(texts, text)).collect()
 }

@@ -46,6 +46,8 @@ mod slotmap;
 mod smallvec;
 #[cfg(feature = "smol_str03")]
 mod smol_str;
+#[cfg(any(feature = "hashbrown017", feature = "indexmap2"))]
+mod table;
 #[cfg(feature = "thin-vec02")]
 mod thin_vec;
 #[cfg(feature = "time03")]

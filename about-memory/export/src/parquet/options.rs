@@ -7,16 +7,10 @@ pub const SCHEMA_VERSION: u32 = 1;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ParquetOptions {
-    /// The number of rows in a row group; at least 1. Readers read row groups in parallel, or skip them as a whole.
-    /// Default: 1,000,000.
-    pub row_group: usize,
-    /// The compression level of zstd, from 1 to 22. Default: 3.
-    pub level: i32,
-    /// The number of threads that encode columns. 0 means one for each processor; 1 means the calling thread. The bytes
-    /// of the file do not depend on it. Default: 0.
-    pub threads: usize,
-    /// The name of the writing program in each file's metadata. Default: this crate and its version.
-    pub created_by: String,
+    pub(crate) row_group: usize,
+    pub(crate) level: i32,
+    pub(crate) threads: usize,
+    pub(crate) created_by: String,
 }
 
 impl Default for ParquetOptions {
@@ -32,28 +26,30 @@ impl ParquetOptions {
         Self::default()
     }
 
-    /// Sets [`row_group`](Self::row_group).
+    /// Sets the number of rows in a row group; at least 1. Readers read row groups in parallel, or skip them as a whole.
+    /// Default: 1,000,000.
     #[must_use]
     pub fn row_group(mut self, rows: usize) -> Self {
         self.row_group = rows;
         self
     }
 
-    /// Sets [`level`](Self::level).
+    /// Sets the compression level of zstd, from 1 to 22. Default: 3.
     #[must_use]
     pub fn level(mut self, level: i32) -> Self {
         self.level = level;
         self
     }
 
-    /// Sets [`threads`](Self::threads).
+    /// Sets the number of threads that encode columns. 0 means one for each processor; 1 means the calling thread. The bytes
+    /// of the file do not depend on it. Default: 0.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Sets [`created_by`](Self::created_by).
+    /// Sets the name of the writing program in each file's metadata. Default: this crate and its version.
     #[must_use]
     pub fn created_by(mut self, program: impl Into<String>) -> Self {
         self.created_by = program.into();

@@ -18,14 +18,9 @@ use crate::stack_profile::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PprofReadOptions {
-    /// The maximum of bytes of the uncompressed profile. The reader keeps all of it in memory. Default: 1 GiB.
-    pub max_bytes: u64,
-    /// The maximum total number of samples, labels, locations, lines, functions, mappings and texts. Each takes more
-    /// memory than its minimum of two bytes in the profile. Default: 10,000,000.
-    pub max_entries: usize,
-    /// The maximum of frames of all stacks together. A small profile can refer many times to a location with many
-    /// lines. Default: 50,000,000.
-    pub max_frames: usize,
+    pub(crate) max_bytes: u64,
+    pub(crate) max_entries: usize,
+    pub(crate) max_frames: usize,
 }
 
 impl Default for PprofReadOptions {
@@ -40,21 +35,23 @@ impl PprofReadOptions {
         Self::default()
     }
 
-    /// Sets [`max_bytes`](Self::max_bytes).
+    /// Sets the maximum of bytes of the uncompressed profile. The reader keeps all of it in memory. Default: 1 GiB.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// Sets [`max_entries`](Self::max_entries).
+    /// Sets the maximum total number of samples, labels, locations, lines, functions, mappings and texts. Each takes more
+    /// memory than its minimum of two bytes in the profile. Default: 10,000,000.
     #[must_use]
     pub fn max_entries(mut self, entries: usize) -> Self {
         self.max_entries = entries;
         self
     }
 
-    /// Sets [`max_frames`](Self::max_frames).
+    /// Sets the maximum of frames of all stacks together. A small profile can refer many times to a location with many
+    /// lines. Default: 50,000,000.
     #[must_use]
     pub fn max_frames(mut self, frames: usize) -> Self {
         self.max_frames = frames;

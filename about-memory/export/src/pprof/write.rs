@@ -29,10 +29,8 @@ pub enum PprofSymbols {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct PprofOptions {
-    /// How the profile identifies code. Default: by functions.
-    pub symbols: PprofSymbols,
-    /// Whether blocks of different sizes are separate samples with a label `bytes`. Default: no.
-    pub sizes: bool,
+    pub(crate) symbols: PprofSymbols,
+    pub(crate) sizes: bool,
 }
 
 impl PprofOptions {
@@ -41,14 +39,14 @@ impl PprofOptions {
         Self::default()
     }
 
-    /// Sets [`symbols`](Self::symbols).
+    /// Sets how the profile identifies code. Default: by functions.
     #[must_use]
     pub fn symbols(mut self, symbols: PprofSymbols) -> Self {
         self.symbols = symbols;
         self
     }
 
-    /// Sets [`sizes`](Self::sizes).
+    /// Whether blocks of different sizes are separate samples with a label `bytes`. Default: no.
     #[must_use]
     pub fn sizes(mut self, sizes: bool) -> Self {
         self.sizes = sizes;

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::error::ExportError;
 use crate::grouped::grouped;
-use crate::texts::{StoredTextId, TextInterner};
+use crate::texts::{ProfileTexts, StoredTextId};
 
 /// Collects samples for a [`StackProfile`].
 ///
@@ -31,7 +31,7 @@ use crate::texts::{StoredTextId, TextInterner};
 pub struct StackProfileBuilder {
     facts: ProfileFacts,
     values: Vec<ProfileValue>,
-    interner: TextInterner,
+    texts: ProfileTexts,
     modules: Vec<ProfileModule>,
     by_module: FxHashMap<(StoredTextId, StoredTextId), ProfileModuleId>,
     frames: Vec<StoredFrame>,
@@ -49,7 +49,7 @@ impl StackProfileBuilder {
         Self {
             facts: ProfileFacts::default(),
             values: values.to_vec(),
-            interner: TextInterner::default(),
+            texts: ProfileTexts::default(),
             modules: Vec::new(),
             by_module: FxHashMap::default(),
             frames: Vec::new(),
@@ -75,7 +75,7 @@ impl StackProfileBuilder {
 
     /// Adds a module. The first module must be the main program. Modules with equal paths and build ids are merged.
     pub fn module(&mut self, path: &str, build_id: &str) -> ProfileModuleId {
-        let key = (self.interner.id(path), self.interner.id(build_id));
+        let key = (self.texts.id(path), self.texts.id(build_id));
         *self.by_module.entry(key).or_insert_with(|| {
             self.modules.push(ProfileModule { path: path.to_owned(), build_id: build_id.to_owned() });
             ProfileModuleId(self.modules.len() as u32 - 1)
@@ -85,7 +85,7 @@ impl StackProfileBuilder {
     /// Adds a frame. Equal frames are merged by [`finish`](Self::finish).
     pub fn frame(&mut self, frame: &ProfileFrame<'_>) -> ProfileFrameId {
         let ProfileFrame { function, system_name, file, line, column, module, offset, inlined } = *frame;
-        let mut id = |text: Option<&str>| text.map(|text| self.interner.id(text));
+        let mut id = |text: Option<&str>| text.map(|text| self.texts.id(text));
         let (function, system_name, file) = (id(function), id(system_name), id(file));
         self.frames.push(StoredFrame { function, file, line, column, module, offset, inlined, system_name });
         ProfileFrameId(self.frames.len() as u32 - 1)
@@ -102,7 +102,7 @@ impl StackProfileBuilder {
     /// Adds labels.
     pub fn labels(&mut self, labels: &SampleLabels<'_>) -> SampleLabelsId {
         let SampleLabels { kind, reporter, type_name, thread } = *labels;
-        let mut id = |text: Option<&str>| text.map(|text| self.interner.id(text));
+        let mut id = |text: Option<&str>| text.map(|text| self.texts.id(text));
         let stored = StoredLabels {
             kind: id(kind),
             reporter: id(reporter),
@@ -149,11 +149,9 @@ impl StackProfileBuilder {
     ///
     /// Returns the same errors as [`finish`](Self::finish).
     pub fn finish_with_stacks(self) -> Result<(StackProfile, NewStacks), ExportError> {
-        let Self {
-            facts, values, interner, modules, frames, calls, stacks, labels, mut keys, amounts, ..
-        } = self;
-        let (texts, new_texts) = interner.texts.sorted();
-        drop(interner);
+        let Self { facts, values, texts, modules, frames, calls, stacks, labels, mut keys, amounts, .. } =
+            self;
+        let (texts, new_texts) = texts.sorted();
         let text = |id: Option<StoredTextId>| id.map(|id| new_texts[id.0 as usize]);
         let (frames, new_frames) = unique(frames.into_iter().map(|frame| StoredFrame {
             function: text(frame.function),

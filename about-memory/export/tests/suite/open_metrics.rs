@@ -32,7 +32,7 @@ fn read(set: &ReportSet, options: &OpenMetricsOptions) -> Vec<ProfileSample> {
     let mut file = Vec::new();
     write(set, options, &mut file).unwrap();
     let text = String::from_utf8(file).unwrap();
-    let is_open = options.form == MetricsForm::OpenMetrics;
+    let is_open = *options == options.clone().form(MetricsForm::OpenMetrics);
     assert!(!text.contains("\n\n") && !text.starts_with('\n'), "a blank line");
     assert_eq!(text.ends_with("\n# EOF\n"), is_open, "the end");
     let mut samples = Vec::new();

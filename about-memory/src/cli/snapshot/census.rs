@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::Args;
-use heap_graph::census::{CensusDifference, CensusTreeNode, TreeOptions};
+use heap_graph::census::{CensusDifference, CensusTreeName, TreeOptions};
 use heap_graph::dominators::MAX_INDIVIDUALS;
 use heap_graph::{Breakdown, CensusReport, CensusTree, DominatorTree};
 
@@ -120,24 +120,13 @@ fn table(tree: &CensusTree, depth: usize) -> String {
             total_count,
             total_count_part,
         ];
-        table.row(numbers, level * 2, &name(node));
+        table.row(numbers, level * 2, &CensusTreeName::title(node.name.as_ref()));
         if level < depth {
             let children: Vec<_> = tree.children(node).map(|child| (child, level + 1)).collect();
             stack.extend(children.into_iter().rev());
         }
     }
     table.to_text()
-}
-
-fn name(node: &CensusTreeNode) -> String {
-    match &node.name {
-        None => "(root)".to_owned(),
-        Some(name) => match name.to_string().as_str() {
-            "noStack" => "(no stack available)".to_owned(),
-            "noFilename" => "(no filename available)".to_owned(),
-            name => name.to_owned(),
-        },
-    }
 }
 
 #[derive(Args)]
@@ -174,7 +163,7 @@ impl IndividualsCommand {
             let tree = CensusTree::new(&report, &TreeOptions::default());
             let mut stack = vec![(tree.root(), false)];
             while let Some((node, is_below)) = stack.pop() {
-                let is_wanted = is_below || self.names.contains(&name(node));
+                let is_wanted = is_below || self.names.contains(&CensusTreeName::title(node.name.as_ref()));
                 if is_wanted {
                     leaves.extend(&node.leaves);
                 }

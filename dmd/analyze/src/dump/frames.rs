@@ -1,9 +1,9 @@
 //! The frames of a dump, each stored once.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 
 use hashbrown::HashTable;
+use memory_report::TextPool;
 
 use super::frame::{CallFrame, FrameText, ParsedFrame, TYPE};
 
@@ -148,8 +148,7 @@ pub(crate) struct CallTable {
     ids: HashTable<CallId>,
     hasher: RandomState,
     /// Paths of modules, and system names.
-    names: Vec<Box<str>>,
-    by_name: HashMap<Box<str>, u32>,
+    names: TextPool,
 }
 
 impl CallTable {
@@ -172,7 +171,7 @@ impl CallTable {
         match code {
             None => frame,
             Some(CodeOffset { module, offset, column, inlined, system_name }) => {
-                let name = |number: u32| &*self.names[number as usize];
+                let name = |number: u32| self.names.get(number);
                 let (module, system_name) = (Some(name(module)), system_name.map(name));
                 CallFrame { module, offset: Some(offset), column, inlined, system_name, ..frame }
             }
@@ -221,7 +220,7 @@ impl CallTable {
         let StoredCall { text, code } = others.frames[id.index()];
         let text = self.texts.copy(others.texts.get(text));
         let code = code.map(|code| {
-            let mut name = |number: u32| self.name(&others.names[number as usize]);
+            let mut name = |number: u32| self.name(others.names.get(number));
             CodeOffset { module: name(code.module), system_name: code.system_name.map(name), ..code }
         });
         self.store(StoredCall { text, code })
@@ -236,13 +235,7 @@ impl CallTable {
     }
 
     fn name(&mut self, name: &str) -> u32 {
-        if let Some(known) = self.by_name.get(name) {
-            return *known;
-        }
-        let next = self.names.len() as u32;
-        self.names.push(name.into());
-        self.by_name.insert(name.into(), next);
-        next
+        self.names.intern(name).expect("a dump has fewer than 2^32 names")
     }
 
     fn store(&mut self, frame: StoredCall) -> CallId {

@@ -369,27 +369,28 @@ impl<R: Read> DumpReader<'_, R> {
         place: &str,
         each: &mut dyn FnMut(&mut Self, &str) -> Result<(), AnalyzeError>,
     ) -> Result<(), AnalyzeError> {
-        if !self.next_is(b'{')? {
-            return Err(wrong(place, "not an object"));
-        }
-        self.window.take(|scan| scan.expect(b'{', "`{`"))?;
-        if self.blanks_then(b'}')? {
-            return Ok(());
-        }
-        loop {
-            self.blanks()?;
-            let key = self.window.take(|scan| {
+        self.entries(place, &mut |reader| {
+            let key = reader.window.take(|scan| {
                 let key = scan.string()?.into_owned();
                 scan.expect(b':', "`:`")?;
                 Ok(key)
             })?;
-            self.blanks()?;
-            each(self, &key)?;
-            if !self.blanks_then(b',')? {
-                self.window.take(|scan| scan.expect(b'}', "`,` or `}`"))?;
-                return Ok(());
-            }
+            reader.blanks()?;
+            each(reader, &key)
+        })
+    }
+
+    /// Reads the members of an object that may be large; `each` reads a key and its value.
+    fn entries(
+        &mut self,
+        place: &str,
+        each: &mut dyn FnMut(&mut Self) -> Result<(), AnalyzeError>,
+    ) -> Result<(), AnalyzeError> {
+        if !self.next_is(b'{')? {
+            return Err(wrong(place, "not an object"));
         }
+        self.window.take(|scan| scan.expect(b'{', "`{`"))?;
+        self.sequence(b'}', "`,` or `}`", each)
     }
 
     /// Reads the elements of an array; `each` reads one element.
@@ -402,18 +403,29 @@ impl<R: Read> DumpReader<'_, R> {
             return Err(wrong(place, "not an array"));
         }
         self.window.take(|scan| scan.expect(b'[', "`[`"))?;
-        if self.blanks_then(b']')? {
+        let mut indices = 0..;
+        self.sequence(b']', "`,` or `]`", &mut |reader| {
+            indices.next().map_or(Ok(()), |index| each(reader, index))
+        })
+    }
+
+    /// Reads the parts of an object or an array until its end.
+    fn sequence(
+        &mut self,
+        end: u8,
+        expected: &'static str,
+        each: &mut dyn FnMut(&mut Self) -> Result<(), AnalyzeError>,
+    ) -> Result<(), AnalyzeError> {
+        if self.blanks_then(end)? {
             return Ok(());
         }
-        for index in 0.. {
+        loop {
             self.blanks()?;
-            each(self, index)?;
+            each(self)?;
             if !self.blanks_then(b',')? {
-                self.window.take(|scan| scan.expect(b']', "`,` or `]`"))?;
-                break;
+                return Ok(self.window.take(|scan| scan.expect(end, expected))?);
             }
         }
-        Ok(())
     }
 
     /// Reads a value. Skips a nested value, and returns [`ValueKind::Nested`].

@@ -4,6 +4,8 @@ use core::cmp::Reverse;
 use core::ops::Range;
 use std::collections::{BinaryHeap, HashMap};
 
+use memory_report::TextPool;
+
 use crate::dump::DumpTime;
 use crate::records::{
     Analysis, BlockSums, CutStackId, KindSection, RecordKind, ReportFault, SMALL, StackRecord, kind_name,
@@ -21,7 +23,7 @@ const ALL_AT_PEAK: &str = "all, at the heap's peak";
 /// shrank.
 #[derive(Clone, Debug)]
 pub struct FlameGraph {
-    names: Vec<Box<str>>,
+    names: TextPool,
     frames: Vec<FlameNode>,
     faults: Vec<ReportFault>,
 }
@@ -77,7 +79,7 @@ impl FlameGraph {
     /// first frame is the root. It has the sums of all records.
     pub fn frames(&self) -> impl ExactSizeIterator<Item = FlameFrame<'_>> {
         self.frames.iter().map(|frame| FlameFrame {
-            name: &self.names[frame.name as usize],
+            name: self.names.get(frame.name),
             children: frame.children as usize,
             sums: frame.amount.sums,
             estimated: frame.amount.estimated,
@@ -197,7 +199,7 @@ impl<'a> FlameGrowth<'a> {
             // The stack pops the last child first, so the largest child goes last.
             children.sort_by_cached_key(|child| {
                 let GrownNode { name, amount, .. } = &nodes[*child as usize];
-                (amount.sums.usable(), Reverse(&names.names[*name as usize]))
+                (amount.sums.usable(), Reverse(names.names.get(*name)))
             });
             let rest = rest[at as usize];
             let count = children.len() + usize::from(rest.is_some());
@@ -215,8 +217,7 @@ impl<'a> FlameGrowth<'a> {
 /// Names of frames, each stored once.
 #[derive(Default)]
 struct FlameNames {
-    names: Vec<Box<str>>,
-    by_name: HashMap<Box<str>, u32>,
+    names: TextPool,
     /// The name's number for each frame; `None` before the first use.
     of_frames: Vec<Option<u32>>,
     of_reporters: HashMap<CutStackId, u32>,
@@ -228,14 +229,9 @@ struct FlameNames {
 
 impl FlameNames {
     fn add(&mut self, name: &str) -> u32 {
-        if let Some(known) = self.by_name.get(name) {
-            return *known;
-        }
-        let next = self.names.len() as u32;
-        self.names.push(name.into());
-        self.by_name.insert(name.into(), next);
-        self.places.push((0, 0));
-        next
+        let number = self.names.intern(name).expect("a dump has fewer than 2^32 names");
+        self.places.resize(self.names.len(), (0, 0));
+        number
     }
 
     /// The name of a record's frame at `depth`, counted from the outermost.

@@ -3,6 +3,7 @@
 //!
 //! A row represents all stacks that look equal in a view. The user of the rows defines their amounts.
 
+use memory_report::TextPool;
 use rustc_hash::FxHashMap;
 
 use super::ProgramOptions;
@@ -147,8 +148,7 @@ impl HolderNumbers {
 
 /// Collects rows. Stacks are added in descending order of size.
 struct RowBuilder {
-    names: Vec<String>,
-    by_name: FxHashMap<String, u32>,
+    names: TextPool,
     /// For each frame, its name and the frame that called it.
     frames: Vec<(u32, u32)>,
     by_caller: FxHashMap<(u32, u32), u32>,
@@ -164,8 +164,7 @@ struct RowBuilder {
 impl RowBuilder {
     fn new(most: usize) -> Self {
         let mut rows = Self {
-            names: Vec::new(),
-            by_name: FxHashMap::default(),
+            names: TextPool::default(),
             frames: Vec::new(),
             by_caller: FxHashMap::default(),
             held: Default::default(),
@@ -181,13 +180,7 @@ impl RowBuilder {
     }
 
     fn name(&mut self, name: &str) -> u32 {
-        if let Some(known) = self.by_name.get(name) {
-            return *known;
-        }
-        let next = self.names.len() as u32;
-        self.names.push(CleanText(name).to_string());
-        self.by_name.insert(name.to_owned(), next);
-        next
+        self.names.intern(name).expect("a recording has fewer than 2^32 names")
     }
 
     /// The row of a stack.
@@ -195,8 +188,8 @@ impl RowBuilder {
         let mut frame = 0;
         let mut rest = path;
         while let Some((first, further)) = rest.split_first()
-            && let Some(name) = self.by_name.get(first)
-            && let Some(next) = self.by_caller.get(&(frame, *name))
+            && let Some(name) = self.names.find(first)
+            && let Some(next) = self.by_caller.get(&(frame, name))
         {
             (frame, rest) = (*next, further);
         }
@@ -253,17 +246,17 @@ impl RowBuilder {
     }
 
     fn finish(mut self, options: &ProgramOptions) -> StackRows {
+        let mut texts: Vec<String> = self.names.iter().map(|name| CleanText(name).to_string()).collect();
         // The names of holders come last. Two holders have two names, even if the names look equal.
         let mut first = [0; 3];
         for (first, held) in first.iter_mut().zip(core::mem::take(&mut self.held)) {
-            *first = self.names.len() as u32;
+            *first = texts.len() as u32;
             let holders: Vec<&BlockHolder> = held.all.iter().map(|(holder, _)| holder).collect();
             let names = names(&holders, WIDTH, ROOM, options);
-            let texts = names.into_iter().zip(&held.all).map(|(name, (_, place))| match place.as_str() {
+            texts.extend(names.into_iter().zip(&held.all).map(|(name, (_, place))| match place.as_str() {
                 "" => name,
                 place => format!("{name} ({})", CleanText(place)),
-            });
-            self.names.extend(texts);
+            }));
         }
         let mut called: Vec<Vec<u32>> = vec![Vec::new(); self.frames.len()];
         for (frame, (_, caller)) in self.frames.iter().enumerate().skip(1) {
@@ -283,6 +276,6 @@ impl RowBuilder {
             numbers.iter_mut().zip(holders).for_each(|(number, holder)| *number += holder);
             StackRow { frame: places[*frame as usize], holders: numbers }
         });
-        StackRows { rows: rows.collect(), names: self.names, frames, merged: self.merged }
+        StackRows { rows: rows.collect(), names: texts, frames, merged: self.merged }
     }
 }

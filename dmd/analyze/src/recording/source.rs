@@ -1,8 +1,10 @@
 //! The bytes of a recording: reads chunks at any place, and searches for the next good chunk after a damaged one.
 
-use std::io::{self, BufReader, Chain, Read, Seek, SeekFrom};
+use std::io::{BufReader, Chain, Read, Seek, SeekFrom};
 
-use dmd_format::recording::{CHUNK_HEADER, ChunkError, ChunkKind, ChunkReader, MAGIC, MOST_PAYLOAD};
+use dmd_format::recording::{
+    CHUNK_HEADER, ChunkError, ChunkKind, ChunkReader, MAGIC, MOST_PAYLOAD, fill_buffer,
+};
 use memory_report::ReadError;
 
 use crate::error::AnalyzeError;
@@ -92,7 +94,7 @@ impl RecordingSource {
         let mut window = vec![0; WINDOW];
         while at + (CHUNK_HEADER as u64) <= self.length {
             self.bytes.seek(SeekFrom::Start(at)).map_err(ReadError::Io)?;
-            let read = fill(&mut self.bytes, &mut window).map_err(ReadError::Io)?;
+            let read = fill_buffer(&mut self.bytes, &mut window).map_err(ReadError::Io)?;
             let places = read.saturating_sub(CHUNK_HEADER - 1);
             for candidate in 0..places {
                 let Some(stored) = stored(&window[candidate..candidate + CHUNK_HEADER]) else { continue };
@@ -130,19 +132,6 @@ fn stored(header: &[u8]) -> Option<usize> {
         |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]) as usize;
     let is_header = ChunkKind::from_number(header[0]).is_some() && header[1] <= 1 && header[2..4] == [0, 0];
     (is_header && word(4) <= MOST_PAYLOAD && word(8) <= MOST_PAYLOAD).then(|| word(8))
-}
-
-fn fill(bytes: &mut dyn RecordingBytes, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut length = 0;
-    while length < buffer.len() {
-        match bytes.read(&mut buffer[length..]) {
-            Ok(0) => break,
-            Ok(read) => length += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(length)
 }
 
 pub(crate) fn failure(error: ChunkError) -> AnalyzeError {

@@ -189,7 +189,7 @@ impl<R: Read> ChunkReader<R> {
     /// Returns an error if the stream cannot be read, is not a recording, or has an unknown version.
     pub fn open(mut source: R) -> Result<Self, ChunkError> {
         let mut magic = [0; MAGIC.len()];
-        let length = fill(&mut source, &mut magic).map_err(ChunkError::Io)?;
+        let length = fill_buffer(&mut source, &mut magic).map_err(ChunkError::Io)?;
         let (name, version) = (MAGIC.len() - 1, magic[MAGIC.len() - 1]);
         if length < magic.len() || magic[..name] != MAGIC[..name] {
             return Err(ChunkError::NoRecording);
@@ -235,7 +235,7 @@ impl<R: Read> ChunkReader<R> {
     fn read(&mut self) -> Result<Option<(u8, usize)>, ChunkError> {
         let offset = self.offset;
         let mut header = [0; CHUNK_HEADER];
-        match fill(&mut self.source, &mut header).map_err(ChunkError::Io)? {
+        match fill_buffer(&mut self.source, &mut header).map_err(ChunkError::Io)? {
             0 => return Ok(None),
             CHUNK_HEADER => {}
             _ => return Err(ChunkError::Truncated(offset)),
@@ -274,7 +274,11 @@ impl<R: Read> ChunkReader<R> {
 }
 
 /// Fills a buffer until it is full or the stream ends. Returns the number of bytes read.
-fn fill(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+///
+/// # Errors
+///
+/// If the stream fails.
+pub fn fill_buffer(source: &mut (impl Read + ?Sized), buffer: &mut [u8]) -> io::Result<usize> {
     let mut length = 0;
     while length < buffer.len() {
         match source.read(&mut buffer[length..]) {

@@ -5,7 +5,7 @@
 use std::io::Read;
 
 use crate::error::ReadError;
-use crate::reader::{TextSource, TextWindow, ValueSkip};
+use crate::reader::{ScanStop, TextScan, TextSource, TextWindow, ValueSkip};
 use crate::report_set::ReportSet;
 use crate::warning::{Warning, WarningKind};
 
@@ -216,25 +216,12 @@ impl<R: Read> DocumentReader<'_, R> {
     /// Parses the warnings in the file and keeps at most [`MAX_WARNINGS`]. Ignores an element that is not a warning.
     fn warnings(&mut self, depth: u32) -> Result<Vec<Warning>, ReadError> {
         let mut warnings = Vec::new();
-        if !self.window.take(|scan| Ok(scan.peek()? == b'['))? {
-            self.skip(depth)?;
-            return Ok(warnings);
-        }
-        self.window.take(|scan| scan.expect(b'[', "`[`"))?;
-        if self.blanks_then(b']')? {
-            return Ok(warnings);
-        }
-        loop {
-            self.blanks()?;
-            let warning = self.window.take(|scan| warning::element(scan, depth + 1))?;
+        self.array(depth, warning::element, |warning| {
             if warnings.len() < MAX_WARNINGS {
                 warnings.extend(warning);
             }
-            if !self.blanks_then(b',')? {
-                self.window.take(|scan| scan.expect(b']', "`,` or `]`"))?;
-                return Ok(warnings);
-            }
-        }
+        })?;
+        Ok(warnings)
     }
 
     /// Skips any number of blanks.
@@ -245,21 +232,33 @@ impl<R: Read> DocumentReader<'_, R> {
     /// Parses the array of name patterns and their replacements.
     fn name_patterns(&mut self, depth: u32) -> Result<NamePatterns, ReadError> {
         let mut found = NamePatterns::default();
+        if !self.array(depth, name_patterns::element, |pattern| found.add(pattern))? {
+            found.add(None);
+        }
+        Ok(found)
+    }
+
+    /// Passes each element of an array to `add`. Skips a value of another type, and returns `false`.
+    fn array<T>(
+        &mut self,
+        depth: u32,
+        element: fn(&mut TextScan<'_>, u32) -> Result<T, ScanStop>,
+        mut add: impl FnMut(T),
+    ) -> Result<bool, ReadError> {
         if !self.window.take(|scan| Ok(scan.peek()? == b'['))? {
             self.skip(depth)?;
-            found.add(None);
-            return Ok(found);
+            return Ok(false);
         }
         self.window.take(|scan| scan.expect(b'[', "`[`"))?;
         if self.blanks_then(b']')? {
-            return Ok(found);
+            return Ok(true);
         }
         loop {
             self.blanks()?;
-            found.add(self.window.take(|scan| name_patterns::element(scan, depth + 1))?);
+            add(self.window.take(|scan| element(scan, depth + 1))?);
             if !self.blanks_then(b',')? {
                 self.window.take(|scan| scan.expect(b']', "`,` or `]`"))?;
-                return Ok(found);
+                return Ok(true);
             }
         }
     }

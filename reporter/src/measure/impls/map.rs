@@ -54,6 +54,35 @@ fn table_with_entries<'a, K: 'a, E, R: Reading>(
     bytes.saturating_add(ops.enclosing(inside, table.block(layout)))
 }
 
+/// Implements `MallocSizeOfEach` for a hash table with the entries `$each`. `$own` counts the table's own blocks.
+macro_rules! each_entry {
+    ([$($generics:tt)*] $type:ty, $each:ty, |$this:ident, $ops:ident| $own:expr) => {
+        impl<$($generics)*> MallocSizeOfEach for $type {
+            type Each<'a>
+                = $each
+            where
+                Self: 'a;
+
+            #[inline]
+            fn size_of_each<'a, R: Reading>(
+                &'a self,
+                ops: &mut MallocSizeOfOps<R>,
+                mut each: impl FnMut($each, &mut MallocSizeOfOps<R>) -> usize,
+            ) -> usize {
+                self.shallow_size_of_excluding_this(ops)
+                    + ops.contents(|ops| $crate::measure::ops::total(self.iter().map(|entry| each(entry, ops))))
+            }
+
+            #[inline]
+            fn shallow_size_of_excluding_this<R: Reading>(&self, $ops: &mut MallocSizeOfOps<R>) -> usize {
+                let $this = self;
+                $own
+            }
+        }
+    };
+}
+pub(crate) use each_entry;
+
 impl<K: MallocSizeOf, V: MallocSizeOf, S> MallocSizeOf for HashMap<K, V, S> {
     #[inline]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
@@ -74,27 +103,9 @@ impl<K: MallocSizeOf, V: MallocSizeOf, S> MallocSizeOf for HashMap<K, V, S> {
     }
 }
 
-impl<K, V, S> MallocSizeOfEach for HashMap<K, V, S> {
-    type Each<'a>
-        = (&'a K, &'a V)
-    where
-        Self: 'a;
-
-    #[inline]
-    fn size_of_each<'a, R: Reading>(
-        &'a self,
-        ops: &mut MallocSizeOfOps<R>,
-        mut each: impl FnMut((&'a K, &'a V), &mut MallocSizeOfOps<R>) -> usize,
-    ) -> usize {
-        self.shallow_size_of_excluding_this(ops)
-            + ops.contents(|ops| total(self.iter().map(|pair| each(pair, ops))))
-    }
-
-    #[inline]
-    fn shallow_size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-        hash_table(self.capacity(), self.keys(), Layout::new::<(K, V)>(), ops)
-    }
-}
+self::each_entry!([K, V, S] HashMap<K, V, S>, (&'a K, &'a V), |map, ops| {
+    hash_table(map.capacity(), map.keys(), Layout::new::<(K, V)>(), ops)
+});
 
 impl<T: MallocSizeOf, S> MallocSizeOf for HashSet<T, S> {
     #[inline]
@@ -115,27 +126,9 @@ impl<T: MallocSizeOf, S> MallocSizeOf for HashSet<T, S> {
     }
 }
 
-impl<T, S> MallocSizeOfEach for HashSet<T, S> {
-    type Each<'a>
-        = &'a T
-    where
-        Self: 'a;
-
-    #[inline]
-    fn size_of_each<'a, R: Reading>(
-        &'a self,
-        ops: &mut MallocSizeOfOps<R>,
-        mut each: impl FnMut(&'a T, &mut MallocSizeOfOps<R>) -> usize,
-    ) -> usize {
-        self.shallow_size_of_excluding_this(ops)
-            + ops.contents(|ops| total(self.iter().map(|element| each(element, ops))))
-    }
-
-    #[inline]
-    fn shallow_size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-        hash_table(self.capacity(), self.iter(), Layout::new::<T>(), ops)
-    }
-}
+self::each_entry!([T, S] HashSet<T, S>, &'a T, |set, ops| {
+    hash_table(set.capacity(), set.iter(), Layout::new::<T>(), ops)
+});
 
 /// Counts the nodes whose first key is `key`.
 #[inline(always)]

@@ -15,10 +15,12 @@ impl MallocSizeOf for ReportSet {
         let parts = self.parts();
         let mut bytes = ops.part_with(Edge::Field("rows"), parts.rows, Vec::shallow_size_of_excluding_this)
             + ops.field("chunks", parts.chunks);
-        for (texts, ids) in parts.texts.into_iter().zip(parts.text_ids) {
-            let layout = Layout::from_size_align(ids.allocation_size(), 16).unwrap_or(Layout::new::<()>());
-            let inside = ids.iter().next().map_or(null(), |id| &raw const *id);
-            bytes += ops.field("texts", texts) + ops.enclosing(inside, layout);
+        for pool in parts.texts {
+            let (texts, ends, numbers) = pool.parts();
+            let layout =
+                Layout::from_size_align(numbers.allocation_size(), 16).unwrap_or(Layout::new::<()>());
+            let inside = numbers.iter().next().map_or(null(), |number| &raw const *number);
+            bytes += ops.field("texts", texts) + ops.field("ends", ends) + ops.enclosing(inside, layout);
         }
         bytes
             + ops.part_with(Edge::Field("warnings"), parts.warnings, |warnings, ops| {

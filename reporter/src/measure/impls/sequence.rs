@@ -28,23 +28,70 @@ pub(crate) fn elements<'a, T: 'a, R: Reading>(
     ops.contents(|ops| parts.take().map_or(0, |(elements, each)| ops.parts(Edge::Element, elements, each)))
 }
 
-/// Implements `MallocSizeOf` for a container, by its `MallocSizeOfEach`.
+/// Implements `MallocSizeOfEach` for a container with the elements `$elements`. `$own` counts its own blocks.
+macro_rules! each_element {
+    ([$($generics:tt)*] $type:ty, $element:ty, |$this:ident| $elements:expr, |$ops:ident| $own:expr) => {
+        impl<$($generics)*> MallocSizeOfEach for $type {
+            type Each<'a>
+                = &'a $element
+            where
+                Self: 'a;
+
+            #[inline]
+            fn size_of_each<'a, R: Reading>(
+                &'a self,
+                ops: &mut MallocSizeOfOps<R>,
+                each: impl FnMut(&'a $element, &mut MallocSizeOfOps<R>) -> usize,
+            ) -> usize {
+                let $this = self;
+                self.shallow_size_of_excluding_this(ops)
+                    + $crate::measure::impls::sequence::elements($elements, ops, each)
+            }
+
+            #[inline]
+            #[allow(unsafe_code, reason = "names the container's block")]
+            fn shallow_size_of_excluding_this<R: Reading>(&self, $ops: &mut MallocSizeOfOps<R>) -> usize {
+                let $this = self;
+                $own
+            }
+        }
+    };
+}
+pub(crate) use each_element;
+
+/// As `each_element!`, and implements `MallocSizeOf` by it.
 macro_rules! sequence {
-    ($($type:ident),*) => {$(
-        impl<T: MallocSizeOf> MallocSizeOf for $type<T> {
+    ([$($generics:tt)*] $type:ty, $element:ty, $($parts:tt)*) => {
+        impl<$($generics)*> MallocSizeOf for $type
+        where
+            $element: MallocSizeOf,
+        {
+            #[inline]
             fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-                if T::NEEDS_WALK || ops.wants_names() {
-                    self.size_of_each(ops, T::size_of_excluding_this)
+                if <$element as MallocSizeOf>::NEEDS_WALK || ops.wants_names() {
+                    self.size_of_each(ops, <$element as MallocSizeOf>::size_of_excluding_this)
                 } else {
                     self.shallow_size_of_excluding_this(ops)
                 }
             }
         }
-    )*};
-}
-sequence!(VecDeque, LinkedList);
 
-/// As `sequence!`, for a container that gives access to all of its elements as one slice.
+        $crate::measure::impls::sequence::each_element!([$($generics)*] $type, $element, $($parts)*);
+    };
+}
+pub(crate) use sequence;
+
+self::sequence!([T] VecDeque<T>, T, |deque| deque.iter(), |ops| {
+    let layout = array::<T>(deque.capacity());
+    let (front, back) = deque.as_slices();
+    if back.is_empty() {
+        return ops.enclosing(front.as_ptr(), layout);
+    }
+    // SAFETY: the second part of a deque in two parts starts the block, which was allocated for the capacity.
+    unsafe { ops.block(back.as_ptr(), layout) }
+});
+
+/// Implements `MallocSizeOf` for a container that gives access to all of its elements as one slice.
 macro_rules! slice {
     ($($type:ident),*) => {$(
         impl<T: MallocSizeOf> MallocSizeOf for $type<T> {
@@ -69,48 +116,24 @@ macro_rules! slice {
 }
 slice!(Vec, BinaryHeap);
 
-macro_rules! one_block {
-    ($type:ident, $self:ident => $own:expr) => {
-        impl<T> MallocSizeOfEach for $type<T> {
-            type Each<'a>
-                = &'a T
-            where
-                T: 'a;
-
-            #[inline]
-            fn size_of_each<'a, R: Reading>(
-                &'a self,
-                ops: &mut MallocSizeOfOps<R>,
-                each: impl FnMut(&'a T, &mut MallocSizeOfOps<R>) -> usize,
-            ) -> usize {
-                self.shallow_size_of_excluding_this(ops) + elements(self.iter(), ops, each)
-            }
-
-            #[inline]
-            #[allow(unsafe_code, reason = "names the container's block")]
-            fn shallow_size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-                let $self = self;
-                ($own)(ops, array::<T>(self.capacity()))
-            }
-        }
-    };
-}
-one_block!(Vec, vec => |ops: &mut MallocSizeOfOps<R>, layout| {
+each_element!([T] Vec<T>, T, |vec| vec.iter(), |ops| {
     // SAFETY: the elements start the block, which was allocated for the capacity.
-    unsafe { ops.block(vec.as_ptr(), layout) }
+    unsafe { ops.block(vec.as_ptr(), array::<T>(vec.capacity())) }
 });
-one_block!(BinaryHeap, heap => |ops: &mut MallocSizeOfOps<R>, layout| {
+each_element!([T] BinaryHeap<T>, T, |heap| heap.iter(), |ops| {
     // SAFETY: a `BinaryHeap` is a `Vec`, whose elements start the block, which was allocated for the capacity.
-    unsafe { ops.block(heap.as_slice().as_ptr(), layout) }
+    unsafe { ops.block(heap.as_slice().as_ptr(), array::<T>(heap.capacity())) }
 });
-one_block!(VecDeque, deque => |ops: &mut MallocSizeOfOps<R>, layout| {
-    let (front, back) = deque.as_slices();
-    if back.is_empty() {
-        return ops.enclosing(front.as_ptr(), layout);
+
+impl<T: MallocSizeOf> MallocSizeOf for LinkedList<T> {
+    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        if T::NEEDS_WALK || ops.wants_names() {
+            self.size_of_each(ops, T::size_of_excluding_this)
+        } else {
+            self.shallow_size_of_excluding_this(ops)
+        }
     }
-    // SAFETY: the second part of a deque in two parts starts the block, which was allocated for the capacity.
-    unsafe { ops.block(back.as_ptr(), layout) }
-});
+}
 
 impl<T> MallocSizeOfEach for LinkedList<T> {
     type Each<'a>

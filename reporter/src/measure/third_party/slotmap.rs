@@ -10,7 +10,7 @@ use core::ptr::null;
 use slotmap::{DenseSlotMap, Key, KeyData, SecondaryMap, SlotMap, SparseSecondaryMap};
 
 use crate::measure::impls::plain::plain;
-use crate::measure::impls::sequence::elements;
+use crate::measure::impls::sequence::sequence;
 use crate::measure::layout::hash_table::TableProbe;
 use crate::measure::malloc_size_of::{MallocSizeOf, MallocSizeOfEach};
 use crate::measure::ops::MallocSizeOfOps;
@@ -46,56 +46,22 @@ fn inside<'a, T: 'a>(mut values: impl Iterator<Item = &'a T>) -> *const T {
     values.next().map_or(null(), |value| &raw const *value)
 }
 
-/// A map of slots whose first slot contains no value, or a map of the blocks that `$own` counts.
-macro_rules! map {
-    ($map:ident<K, V $(, $hasher:ident: $bound:path)?>, $self:ident, $ops:ident => $own:expr) => {
-        impl<K: Key, V: MallocSizeOf $(, $hasher: $bound)?> MallocSizeOf for $map<K, V $(, $hasher)?> {
-            #[inline]
-            fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-                if V::NEEDS_WALK || ops.wants_names() {
-                    self.size_of_each(ops, V::size_of_excluding_this)
-                } else {
-                    self.shallow_size_of_excluding_this(ops)
-                }
-            }
-        }
-
-        impl<K: Key, V $(, $hasher: $bound)?> MallocSizeOfEach for $map<K, V $(, $hasher)?> {
-            type Each<'a>
-                = &'a V
-            where
-                Self: 'a;
-
-            #[inline]
-            fn size_of_each<'a, R: Reading>(
-                &'a self,
-                ops: &mut MallocSizeOfOps<R>,
-                each: impl FnMut(&'a V, &mut MallocSizeOfOps<R>) -> usize,
-            ) -> usize {
-                self.shallow_size_of_excluding_this(ops) + elements(self.values(), ops, each)
-            }
-
-            #[inline]
-            fn shallow_size_of_excluding_this<R: Reading>(&$self, $ops: &mut MallocSizeOfOps<R>) -> usize {
-                $own
-            }
-        }
-    };
-}
-map!(SlotMap<K, V>, self, ops => {
-    ops.enclosing(inside(self.values()), array::<UnionSlot<BasicContent<V>>>(self.capacity() + 1))
+sequence!([K: Key, V] SlotMap<K, V>, V, |map| map.values(), |ops| {
+    // The first slot contains no value.
+    ops.enclosing(inside(map.values()), array::<UnionSlot<BasicContent<V>>>(map.capacity() + 1))
 });
-map!(SecondaryMap<K, V>, self, ops => {
-    ops.enclosing(inside(self.values()), array::<SecondarySlot<V>>(self.capacity() + 1))
+sequence!([K: Key, V] SecondaryMap<K, V>, V, |map| map.values(), |ops| {
+    // The first slot contains no value.
+    ops.enclosing(inside(map.values()), array::<SecondarySlot<V>>(map.capacity() + 1))
 });
-map!(DenseSlotMap<K, V>, self, ops => {
+sequence!([K: Key, V] DenseSlotMap<K, V>, V, |map| map.values(), |ops| {
     // The values are last, since the parts that the walk visits next are inside them.
-    ops.enclosing(null::<K>(), array::<K>(self.capacity()))
-        + ops.enclosing(null::<[u32; 2]>(), array::<[u32; 2]>(self.len() + 1))
-        + ops.enclosing(inside(self.values()), array::<V>(self.len()))
+    ops.enclosing(null::<K>(), array::<K>(map.capacity()))
+        + ops.enclosing(null::<[u32; 2]>(), array::<[u32; 2]>(map.len() + 1))
+        + ops.enclosing(inside(map.values()), array::<V>(map.len()))
 });
-map!(SparseSecondaryMap<K, V, S: BuildHasher>, self, ops => {
-    let mut table = TableProbe::new(self.capacity());
-    self.values().for_each(|value| table.entry(value));
-    ops.enclosing(inside(self.values()), table.block(Layout::new::<(u32, UnionSlot<V>)>()))
+sequence!([K: Key, V, S: BuildHasher] SparseSecondaryMap<K, V, S>, V, |map| map.values(), |ops| {
+    let mut table = TableProbe::new(map.capacity());
+    map.values().for_each(|value| table.entry(value));
+    ops.enclosing(inside(map.values()), table.block(Layout::new::<(u32, UnionSlot<V>)>()))
 });

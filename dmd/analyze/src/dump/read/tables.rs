@@ -109,29 +109,6 @@ impl<R: Read> DumpReader<'_, R> {
         Ok(())
     }
 
-    /// Reads the members of an object that may be large; `each` reads a key and its value.
-    fn entries(
-        &mut self,
-        place: &str,
-        each: &mut dyn FnMut(&mut Self) -> Result<(), AnalyzeError>,
-    ) -> Result<(), AnalyzeError> {
-        if !self.next_is(b'{')? {
-            return Err(wrong(place, "not an object"));
-        }
-        self.window.take(|scan| scan.expect(b'{', "`{`"))?;
-        if self.blanks_then(b'}')? {
-            return Ok(());
-        }
-        loop {
-            self.blanks()?;
-            each(self)?;
-            if !self.blanks_then(b',')? {
-                self.window.take(|scan| scan.expect(b'}', "`,` or `}`"))?;
-                return Ok(());
-            }
-        }
-    }
-
     /// Combines the parts to a dump.
     pub(super) fn dump(self) -> Result<Dump, AnalyzeError> {
         if !self.version {
