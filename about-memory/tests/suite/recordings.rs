@@ -187,7 +187,7 @@ fn growth_and_leaks_are_of_any_time() {
     assert!(text.contains("Alive 0.90 s after the start: 5.66 KiB in 9 blocks."), "{text}");
     let dump = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/dmd/degenerate-live.json");
     let message = fails(&["leaks", dump, "--at", "1s"], 1);
-    assert!(message.contains("only a recording has those of any time"), "{message}");
+    assert!(message.contains("only a recording has the blocks of every time"), "{message}");
 }
 
 #[test]

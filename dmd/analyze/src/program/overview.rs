@@ -25,7 +25,7 @@ pub struct HeapOverview {
     is_sample: bool,
     /// The sample, if all amounts are estimates from it.
     sample: Option<ByteSample>,
-    /// Requested bytes and blocks at the end; `None` for a cumulative dump.
+    /// Usable bytes and blocks at the end; `None` for a cumulative dump.
     end: Option<(u128, u128)>,
     /// Reporters have reported a block.
     is_reported: bool,

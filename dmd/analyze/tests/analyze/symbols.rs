@@ -88,6 +88,23 @@ pub(super) fn notes(dump: &mut Dump, options: &SymbolOptions) -> Vec<String> {
 }
 
 #[test]
+fn notes_about_the_engine_s_library_are_known() {
+    for (name, is_of_engine) in [("libdmd.so", true), ("libdmd.so.1", false), ("libapp.so", false)] {
+        let tables = format!(
+            r##""traceTable": {{"A": ["F"]}}, "frameTable": {{"F": "#00: ???[/nowhere/{name} +0x10]"}},
+            "modules": [{{"path": "/nowhere/{name}", "buildId": ""}}]"##
+        );
+        let mut dump = read(document("live", r#"{"req": 8, "alloc": "A"}"#, &tables)).unwrap();
+        let notes = dump.symbolize(&SymbolOptions::new());
+        assert_eq!(
+            notes.iter().map(|note| note.is_of_engine()).collect::<Vec<_>>(),
+            [is_of_engine],
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn inlined_calls_get_frames_with_their_lines() {
     let folder = tempfile::tempdir().unwrap();
     let library = Library::at(compile(folder.path(), SOURCE, &["-g"]));
