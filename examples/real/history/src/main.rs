@@ -92,8 +92,10 @@ fn main() -> Result<(), Error> {
         for change in *changes {
             *authors.entry(&change.author).or_default() += 1;
         }
-        let most = authors.iter().max_by_key(|&(author, count)| (count, author)).expect("a change has an author");
-        let last = changes.iter().max_by_key(|change| (change.seconds, change.commit)).expect("a file has a change");
+        let most =
+            authors.iter().max_by_key(|&(author, count)| (count, author)).expect("a change has an author");
+        let last =
+            changes.iter().max_by_key(|change| (change.seconds, change.commit)).expect("a file has a change");
         println!("{path}: {} changes, most by {}, last: {}", changes.len(), most.0, last.summary);
     }
     Ok(())

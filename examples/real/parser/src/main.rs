@@ -88,7 +88,8 @@ fn main() -> io::Result<()> {
     let imports: usize = modules.iter().map(|module| module.imports.len()).sum();
     let names: usize = modules.iter().map(|module| module.names.len()).sum();
     println!("{} files, {bytes} bytes, {errors} errors, {imports} imports, {names} names", sources.len());
-    let mut longest: Vec<_> = sources.iter().zip(&modules).filter_map(|(s, m)| Some((m.longest.as_ref()?, s))).collect();
+    let mut longest: Vec<_> =
+        sources.iter().zip(&modules).filter_map(|(s, m)| Some((m.longest.as_ref()?, s))).collect();
     longest.sort_by_key(|((size, _), _)| std::cmp::Reverse(*size));
     for ((size, name), source) in longest.iter().take(3) {
         println!("{name} in {}: {size} bytes", source.path.display());

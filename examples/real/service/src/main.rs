@@ -75,7 +75,10 @@ async fn status(State(app): State<Arc<App>>) -> String {
     let sessions = app.sessions.lock().expect("no visit panics");
     let visits = sessions.values().flatten();
     let newest = visits.clone().map(|visit| visit.after).max().unwrap_or_default();
-    let longest = visits.clone().map(|visit| visit.page.len() + visit.preview.len() + visit.agent.as_ref().map_or(0, String::len)).max();
+    let longest = visits
+        .clone()
+        .map(|visit| visit.page.len() + visit.preview.len() + visit.agent.as_ref().map_or(0, String::len))
+        .max();
     format!(
         "{} requests, {} pages in the cache, {} sessions, {} visits, the last after {newest:?}, the longest {longest:?}\n",
         app.requests.load(Ordering::Relaxed),

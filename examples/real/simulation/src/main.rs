@@ -19,8 +19,10 @@ fn towers(world: &mut PhysicsWorld, bodies: usize) -> HashMap<RigidBodyHandle, T
         let (x, z) = ((tower % 30) as f32 * 3.0, (tower / 30) as f32 * 3.0);
         // Each box stands a bit beside the one below it, so that towers fall.
         let place = Vector::new(x + floor as f32 * 0.06, 0.6 + floor as f32 * 1.01, z);
-        let (body, _) = world
-            .insert(RigidBodyBuilder::dynamic().translation(place), ColliderBuilder::cuboid(0.5, 0.5, 0.5).friction(0.4));
+        let (body, _) = world.insert(
+            RigidBodyBuilder::dynamic().translation(place),
+            ColliderBuilder::cuboid(0.5, 0.5, 0.5).friction(0.4),
+        );
         tracks.insert(body, Track::default());
     }
     tracks
@@ -47,8 +49,13 @@ fn main() {
         }
     }
 
-    let moved = |track: &Track| track.places.first().zip(track.places.last()).map_or(0.0, |(a, b)| (*b - *a).length());
+    let moved = |track: &Track| {
+        track.places.first().zip(track.places.last()).map_or(0.0, |(a, b)| (*b - *a).length())
+    };
     let fallen = tracks.values().filter(|track| moved(track) > 0.5).count();
     let contacts: usize = tracks.values().map(|track| track.contacts).sum();
-    println!("{bodies} boxes, {steps} steps: {fallen} have moved, {contacts} contacts, {} bodies", world.bodies.len());
+    println!(
+        "{bodies} boxes, {steps} steps: {fallen} have moved, {contacts} contacts, {} bodies",
+        world.bodies.len()
+    );
 }

@@ -26,7 +26,8 @@ impl Symbol {
     fn new(file: usize, function: &ast::Fn) -> Self {
         let parameters = function.param_list().into_iter().flat_map(|list| list.params());
         let types = parameters.filter_map(|parameter| Some(parameter.ty()?.syntax().text().to_string()));
-        let comments = function.doc_comments().map(|comment| comment.text().trim_start_matches("///").to_owned());
+        let comments =
+            function.doc_comments().map(|comment| comment.text().trim_start_matches("///").to_owned());
         Self {
             file,
             start: function.syntax().text_range().start().into(),
@@ -69,14 +70,26 @@ fn main() -> io::Result<()> {
 
     let errors: usize = files.iter().map(|file| file.parsed.errors().len()).sum();
     let symbols = || index.values().flatten();
-    let (public, documented) =
-        (symbols().filter(|symbol| symbol.public).count(), symbols().filter(|symbol| !symbol.documentation.is_empty()).count());
-    println!("{} files, {errors} errors, {} functions, {public} public, {documented} documented", files.len(), symbols().count());
+    let (public, documented) = (
+        symbols().filter(|symbol| symbol.public).count(),
+        symbols().filter(|symbol| !symbol.documentation.is_empty()).count(),
+    );
+    println!(
+        "{} files, {errors} errors, {} functions, {public} public, {documented} documented",
+        files.len(),
+        symbols().count()
+    );
     let mut names: Vec<_> = index.iter().collect();
     names.sort_by_key(|(name, symbols)| (std::cmp::Reverse(symbols.len()), *name));
     for (name, symbols) in names.iter().take(3) {
-        let first = symbols.iter().min_by_key(|symbol| (symbol.file, symbol.start)).expect("a name has a function");
-        println!("{name}({}): {} functions, the first in {}", first.parameters.join(", "), symbols.len(), files[first.file].path.display());
+        let first =
+            symbols.iter().min_by_key(|symbol| (symbol.file, symbol.start)).expect("a name has a function");
+        println!(
+            "{name}({}): {} functions, the first in {}",
+            first.parameters.join(", "),
+            symbols.len(),
+            files[first.file].path.display()
+        );
     }
     Ok(())
 }
