@@ -18,9 +18,9 @@
 //! so does every second one after it.
 //!
 //! The system provides memory for a page of a table when a thread first writes to it. `touched` marks these pages, so
-//! that readers skip all others. A thread that allocates or frees a block changes the bits of one word in one step. If the
-//! bits are in several words, it sets the first granule last, and clears it first. A reader on another thread reads the first
-//! granule again after all others.
+//! that readers skip all others. A thread that allocates or frees a block changes the bits of one word in one step. If
+//! the bits are in several words, it sets the first granule last, and clears it first. A reader on another thread reads
+//! the first granule again after all others.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -261,10 +261,8 @@ fn new_code(lanes: &AtomicU64, mut known: u64, block: usize, value: u16) -> Opti
     }
     let [low, high] = value.to_le_bytes();
     for (address, byte) in [(block, low), (block.wrapping_add(GRANULE), high)] {
-        let (details, _) = match leaf_or_new(address)?.details.get() {
-            Some(details) => (details, false),
-            None => leaf_or_new(address)?.details.get_or_map()?,
-        };
+        let leaf = leaf_or_new(address)?;
+        let details = leaf.details.get().or_else(|| Some(leaf.details.get_or_map()?.0))?;
         details.bytes[place(address)].store(byte, Ordering::Relaxed);
         details.touched[place(address) / PAGE].store(1, Ordering::Relaxed);
     }
