@@ -358,6 +358,15 @@ fn suggestions_know_every_feature_that_measures_a_crate() {
     let features = manifest["features"].as_table().unwrap().keys().cloned();
     let features: BTreeSet<String> = features.filter(|name| !not_crates.contains(&&**name)).collect();
     assert_eq!(known, features, "{file}");
+    // The crates whose code the documentation has.
+    let (_, list) = text.split_once("const OTHER_CRATES: &[&str] = &[\n").expect("a list of crates");
+    let (list, _) = list.split_once("];").unwrap();
+    let page = read("reporter/src/docs/other_crates.md");
+    for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        let name = name.trim_matches('"');
+        let row = |name: &str| page.contains(&format!("\n# `{name}`\n"));
+        assert!(row(name) || row(&name.replace('_', "-")), "{file}: {name}");
+    }
     // The message about a type that is not measurable.
     let message = read("reporter/src/measure/malloc_size_of.rs");
     let (_, list) = message.split_once("its major version: ").unwrap();

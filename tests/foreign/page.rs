@@ -57,8 +57,8 @@ const WAYS: &[Way] = &[
 fn the_page_has_the_code_of_every_way() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let mut text = String::from(
-        "Code for types that no feature of memory-reporter measures. Tests compile each piece, and compare it with a \
-         counting allocator where it gives bytes.\n\nA function belongs to a field: `#[malloc_size_of(with = measure)]`. *Stated* means that \
+        "Code for types that no feature of memory-reporter measures. Tests compile each piece, and compare its bytes \
+         with a counting allocator if it returns bytes.\n\nA function belongs to a field: `#[malloc_size_of(with = measure)]`. *Stated* means that \
          the crate itself states the figure, and no test checks it.\n\n| crate | how exactly | what to know |\n|---|---|---|\n",
     );
     for (name, seen, note, _) in WAYS {

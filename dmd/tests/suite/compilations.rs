@@ -168,7 +168,8 @@ fn check(program: &Path, has_inlined: bool, how: &str) {
         }
     }
     let suggestions = Suggestions::new(dump(), 10).unwrap();
-    let functions: Vec<&str> = suggestions.suggestions.iter().map(|one| &*one.function).collect();
+    let functions: Vec<&str> =
+        suggestions.suggestions.iter().flat_map(|one| &one.sites).map(|site| &*site.function).collect();
     for (_, function) in expected {
         assert!(functions.contains(&function), "{how}: {function} in {functions:?}");
     }

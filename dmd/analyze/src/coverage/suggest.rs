@@ -15,7 +15,7 @@ use crate::names::Workspace;
 use crate::print::{CleanText, blocks, mark, number, share};
 use crate::records::{Analysis, AnalyzeOptions, BlockSums, NO_STACK, RecordKind, StackFilter};
 use owner::{MemoryOwner, OwnerGroups};
-use site::SiteFinder;
+use site::{SiteFinder, base_name};
 
 /// The functions that a suggestion lists.
 const SITES: usize = 4;
@@ -222,6 +222,8 @@ impl Suggestions {
         }
         let place = self.workspace.short(&site.place);
         let place = if place.is_empty() { "an unknown place" } else { &*place };
-        writeln!(f, ", allocated by {} at {}", CleanText(&site.function), CleanText(place))
+        let is_rust = place.contains(".rs:");
+        let function = if is_rust { base_name(&site.function) } else { site.function.clone() };
+        writeln!(f, ", allocated by {} at {}", CleanText(&function), CleanText(place))
     }
 }

@@ -114,7 +114,7 @@ fn ours_and_a_dependency_s_are_told_apart() {
 2,997 bytes in 3 blocks are not reported.
 
 1. 1,000 bytes (33.37%) in 1 block: app::cache::Cache
-   1,000 bytes of Vec<u8>, allocated by <app::cache::Cache>::fill at src/cache.rs:7
+   1,000 bytes of Vec<u8>, allocated by app::cache::Cache::fill at src/cache.rs:7
    #[derive(memory_reporter::MallocSizeOf)]  // on app::cache::Cache
    memory_reporter::define_reporter!(\"explicit/cache\", Heap, &VALUE, \"Memory used by cache.\");  // VALUE: your static
    or, without a static: at the start of app::cache::Cache::fill (src/cache.rs:7):
@@ -208,7 +208,7 @@ fn all_memory_of_an_owner_has_one_piece_of_advice() {
             "\
 1. 3,994 bytes (100.00%) in 4 blocks: app::Cache
    1,000 bytes of Vec<app::Entry>, allocated by app::Cache::fill at src/app.rs:1
-     999 bytes of String, allocated by app::Entry::new::{{closure}} at src/app.rs:7
+     999 bytes of String, allocated by app::Entry::new at src/app.rs:7
      998 bytes of String, allocated by app::Cache::fill at src/app.rs:1
      997 bytes of Arc<Mutex<app::Cache>>, allocated by app::main at src/main.rs:3
    #[derive(memory_reporter::MallocSizeOf)]  // on app::Cache and app::Entry

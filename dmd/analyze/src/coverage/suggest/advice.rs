@@ -65,8 +65,11 @@ const OTHER_CRATES: &[&str] = &[
     "typed_arena",
 ];
 
-/// The functions whose places a suggestion lists.
+/// The functions of the program that advice lists.
 const CALLERS: usize = 3;
+
+/// The lines that advice lists for a function.
+const LINES: usize = 4;
 
 impl SuggestedSite {
     /// Whether the name of the program's function is from a symbol, not from debug information. Most symbols contain no
@@ -94,7 +97,7 @@ impl MemoryOwner {
     pub(super) fn has_tag(&self) -> bool {
         match self.key {
             OwnerKey::Type(_) | OwnerKey::Function(_) => self.in_arc.is_none(),
-            OwnerKey::Library(_) => true,
+            OwnerKey::Library(ref name) => !is_support(name),
             OwnerKey::C(_) | OwnerKey::System(_) | OwnerKey::Unknown(_) => false,
         }
     }
@@ -118,6 +121,9 @@ impl MemoryOwner {
     }
 
     fn write_for_library(&self, f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
+        if is_support(name) {
+            return writeln!(f, "   {name} allocates this for itself");
+        }
         if self.calls.is_empty() {
             let more = if self.is_cut { ": record more frames with --max-frames 256" } else { "" };
             writeln!(f, "   no function of the program is on its stacks{more}")?;
@@ -157,7 +163,7 @@ impl MemoryOwner {
             "   memory_reporter::define_reporter!(\"{path}\", Heap, &VALUE, \"{description}\");  // VALUE: your static"
         )?;
         if let Some(held) = self.other_arcs.first() {
-            let more = if self.other_arcs.len() > 1 { "such as" } else { "the" };
+            let more = if self.other_arcs.len() > 1 { "an Arc such as" } else { "the" };
             let held = CleanText(held);
             writeln!(
                 f,
@@ -184,22 +190,24 @@ impl MemoryOwner {
 
     /// The functions of the program with their lines.
     fn callers(&self) -> String {
-        let mut functions: Vec<(String, Vec<&str>)> = Vec::new();
+        let mut functions: Vec<(String, &str, Vec<&str>)> = Vec::new();
         for (function, place) in &self.calls {
             let function = base_name(function);
-            match functions.iter_mut().find(|(known, _)| *known == function) {
-                Some((_, places)) => places.push(place),
-                None => functions.push((function, vec![place])),
+            let (file, line) = place.rsplit_once(':').unwrap_or((place, ""));
+            match functions.iter_mut().find(|(known, of, _)| *known == function && *of == file) {
+                Some((_, _, lines)) => lines.push(line),
+                None => functions.push((function, file, vec![line])),
             }
         }
         let more = functions.len().saturating_sub(CALLERS);
-        let named = functions.iter().take(CALLERS).map(|(function, places)| {
-            let places = places.iter().take(CALLERS).copied().collect::<Vec<_>>().join(", ");
-            CleanText(&format!("{function} ({places})")).to_string()
+        let named = functions.iter().take(CALLERS).map(|(function, file, lines)| {
+            let lines = lines.iter().take(LINES).copied().collect::<Vec<_>>().join(", ");
+            let colon = if lines.is_empty() { "" } else { ":" };
+            CleanText(&format!("{function} ({file}{colon}{lines})")).to_string()
         });
         let mut names: Vec<String> = named.collect();
         if more > 0 {
-            names.push(format!("{more} more functions"));
+            names.push(format!("{more} more function{}", if more > 1 { "s" } else { "" }));
         }
         listed(&names)
     }
@@ -222,6 +230,11 @@ impl MemoryOwner {
         let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
         format!("explicit/{}", name.replace('_', "-").chars().filter(plain).collect::<String>())
     }
+}
+
+/// Whether the crate supports all programs. Its own blocks are few, and need no reporter.
+fn is_support(name: &str) -> bool {
+    ["std", "core", "alloc", "memory_reporter", "memory_report", "dmd"].contains(&name)
 }
 
 /// Names in a sentence: `A, B and C`.

@@ -7,7 +7,9 @@ use super::SuggestedSite;
 use super::advice::feature_for;
 use super::owner::OwnerKey;
 use crate::dump::{CallFrame, FrameText};
-use crate::names::{BlockShape, FoldReason, FoldRules, FoldedStack, TypeVerdict, container_of, segments};
+use crate::names::{
+    BlockShape, FoldReason, FoldRules, FoldedStack, FrameworkSources, TypeVerdict, container_of, segments,
+};
 use crate::records::{Analysis, StackRecord};
 
 /// One allocation stack.
@@ -32,8 +34,11 @@ pub(super) struct SiteFinder<'a> {
     analysis: &'a Analysis,
     /// Why a frame is folded, by the id of its text.
     folds: Vec<Option<FoldReason>>,
+    framework: FrameworkSources,
     /// The program's crates. A crate without functions on any stack is missing.
     own: BTreeSet<String>,
+    /// The other crates with functions on stacks.
+    others: BTreeSet<String>,
 }
 
 impl<'a> SiteFinder<'a> {
@@ -41,10 +46,24 @@ impl<'a> SiteFinder<'a> {
         let of = FoldRules::new();
         let folds: Vec<Option<FoldReason>> =
             analysis.texts.iter().map(|text| of.reason(&text.frame())).collect();
-        let frames = analysis.texts.iter().map(|text| text.frame());
-        let own = frames.zip(&folds).filter(|(frame, fold)| fold.is_none() && !is_dependency(frame));
-        let own = own.map(|(frame, _)| frame.crate_name().into_owned()).collect();
-        Self { analysis, folds, own }
+        let mut framework = FrameworkSources::default();
+        analysis.texts.iter().for_each(|text| framework.learn(&text.frame()));
+        let (own, others) = (BTreeSet::new(), BTreeSet::new());
+        let mut finder = Self { analysis, folds, framework, own, others };
+        for (id, text) in analysis.texts.iter().enumerate() {
+            let (frame, name) = (text.frame(), text.frame().crate_name().into_owned());
+            if finder.is_library(&frame) {
+                finder.others.insert(name);
+            } else if finder.folds[id].is_none() {
+                finder.own.insert(name);
+            }
+        }
+        finder
+    }
+
+    /// Whether the function of a frame belongs to another package, or to memory-reporter.
+    fn is_library(&self, frame: &CallFrame<'_>) -> bool {
+        is_dependency(frame) || self.framework.has(frame)
     }
 
     pub(super) fn site(&self, record: &StackRecord) -> StackFacts {
@@ -54,10 +73,10 @@ impl<'a> SiteFinder<'a> {
         let fold = |at: usize| self.folds[ids[at].index()];
         let at = FoldedStack::with_reasons(frames.len(), fold).site().unwrap_or(0);
         let type_name = type_name(&frames[..=at], self.analysis.type_of(record.alloc));
-        let dependency = is_dependency(&frames[at]);
+        let dependency = self.is_library(&frames[at]);
         let named = |at: usize| (frames[at].name().to_owned(), texts[at].place().to_owned());
         let caller = (at + 1..frames.len())
-            .find(|at| fold(*at).is_none() && !is_dependency(&frames[*at]))
+            .find(|at| fold(*at).is_none() && !self.is_library(&frames[*at]))
             .filter(|_| dependency);
         let site = SuggestedSite {
             sums: record.sums,
@@ -71,15 +90,20 @@ impl<'a> SiteFinder<'a> {
         };
         let own_at = if dependency { caller } else { Some(at) };
         let call = own_at.map(named);
-        // The crate whose function the program calls.
-        let called = own_at.and_then(|own| {
-            let is_library = |at: &usize| fold(*at).is_none() && is_dependency(&frames[*at]);
-            (at..own).rev().find(is_library).map(|at| frames[at].crate_name().into_owned())
-        });
-        let called = called.unwrap_or_else(|| site.module.clone());
-        let (types, foreign) = self.types_in(site.type_name.as_deref().unwrap_or_default());
-        let feature = if dependency { feature_for(&called).filter(|_| called == site.module) } else { None };
-        let feature = feature.or_else(|| foreign.first().and_then(|name| feature_for(name)));
+        // The crate whose function the program calls, or that runs the thread.
+        let is_library = |at: &usize| fold(*at).is_none() && self.is_library(&frames[*at]);
+        let called = (at..own_at.unwrap_or(frames.len())).rev().find(is_library);
+        let called = called.map_or_else(|| site.module.clone(), |at| frames[at].crate_name().into_owned());
+        let (types, mut foreign) = self.types_in(site.type_name.as_deref().unwrap_or_default());
+        if let Some(TypeVerdict::Chunk { arena }) = self.analysis.type_of(record.alloc)
+            && !self.own.contains(arena)
+        {
+            foreign.push(arena.clone());
+        }
+        // In a dependency, the types belong to the called crate or are private.
+        let foreign = if dependency { vec![called.clone()] } else { foreign };
+        let feature = foreign.first().and_then(|name| feature_for(name));
+        let feature = feature.filter(|_| !dependency || called == site.module);
         let key = match (&call, foreign.iter().find(|name| feature_for(name).is_none())) {
             _ if site.function == "???" => OwnerKey::Unknown(site.place.clone()),
             _ if dependency && !site.function.contains("::") => OwnerKey::System(site.module.clone()),
@@ -126,8 +150,15 @@ impl<'a> SiteFinder<'a> {
     /// The program's types in the name of a type, and the crates of its other types.
     fn types_in(&self, name: &str) -> (Vec<String>, Vec<String>) {
         let (mut types, mut foreign) = (Vec::new(), Vec::new());
-        for path in name.split(|c| !is_path(c)).filter(|path| !path.starts_with(':')) {
-            let Some((crate_name, _)) = path.split_once("::") else { continue };
+        for path in name.split(|c| !is_path(c)).filter(|path| !path.starts_with(':') && !path.ends_with(':'))
+        {
+            let Some((crate_name, rest)) = path.split_once("::") else { continue };
+            // Types of std with a common name, such as `lifecycle::Packet`, keep their module.
+            let is_crate =
+                rest.contains("::") || self.own.contains(crate_name) || self.others.contains(crate_name);
+            if !is_crate && feature_for(crate_name).is_none() {
+                continue;
+            }
             let (list, one) = match self.own.contains(crate_name) {
                 true => (&mut types, path),
                 false => (&mut foreign, crate_name),
@@ -194,9 +225,9 @@ fn type_name(frames: &[CallFrame<'_>], verdict: Option<&TypeVerdict>) -> Option<
     frames.iter().rev().find_map(container_of).or_else(|| verdict.and_then(TypeVerdict::type_name))
 }
 
-/// Whether a frame is of another package. The path of its source file decides: cargo and the compiler keep foreign
-/// sources in these folders, and libraries of the system have relative paths or no files. Without lines, only the crate
-/// with the program's name counts as the program's own.
+/// Whether the function of a frame belongs to another package. The path of its source file decides: cargo and the
+/// compiler keep foreign sources in these folders, and libraries of the system have relative paths or no files. Without
+/// lines, only the crate with the program's name counts as the program's own.
 fn is_dependency(frame: &CallFrame<'_>) -> bool {
     let Some(file) = frame.file else {
         let Some(module) = frame.module else { return false };
