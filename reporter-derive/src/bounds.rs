@@ -61,7 +61,7 @@ pub(crate) fn owns_nothing(ty: &Type) -> bool {
     }
 }
 
-/// The parameters and types of parameters that fields own, in order of occurrence.
+/// The parameters (`T`) and the types of parameters (`T::Item`) that fields own, in order of occurrence.
 struct OwnedParameters<'a> {
     parameters: Vec<&'a Ident>,
     found: Vec<Type>,

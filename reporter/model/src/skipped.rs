@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// Why a part was not measured.
+/// The reason why a part was not measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum SkipReason {

@@ -51,10 +51,10 @@ pub(crate) fn in_use() -> bool {
     table::in_use()
 }
 
-/// The layout to allocate a block with a tag. The block then shares no granule of the table with the start of another
-/// block. `None` if the layout would be too large.
+/// The layout with which the allocator must allocate a block that gets a tag. With this layout, no other block starts
+/// in the same granule of the table. `None` if the layout would be too large.
 #[inline]
-#[allow(unsafe_code, reason = "a check that the compiler does not leave out")]
+#[allow(unsafe_code, reason = "the condition holds, and the compiler would keep the safe function's check")]
 pub(super) fn raised(layout: Layout) -> Option<Layout> {
     let (size, align) = (layout.size().max(table::GRANULE), layout.align().max(table::GRANULE));
     // SAFETY: `align` is a power of two, since both alignments are; and `size`, rounded up to it, is at most `isize::MAX`
@@ -92,7 +92,7 @@ pub(super) fn tag_of(block: *const u8) -> TagNumber {
     table::tag_of(block.addr())
 }
 
-/// Removes the tag of a block that may be freed. Returns the tag.
+/// Removes the tag of a block that the allocator may free or move next. Returns the tag.
 #[inline]
 pub(super) fn remove(block: *const u8) -> TagNumber {
     table::remove(block.addr())

@@ -103,7 +103,7 @@ impl Reports {
         self.push_measured(path, bytes, description);
     }
 
-    /// As [`heap`](Self::heap), but reports the bytes that `walk` measures.
+    /// Like [`heap`](Self::heap), but reports the bytes that `walk` measures.
     pub fn heap_with(
         &mut self,
         path: impl AsRef<str>,

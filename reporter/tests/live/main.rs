@@ -46,7 +46,7 @@ impl Victim {
         Self::told(task, prepare).0
     }
 
-    /// As `start`, and also returns the lines that the program prints before it is ready.
+    /// Like `start`, but also returns the lines that the program prints before it is ready.
     fn told(task: &str, prepare: impl FnOnce(&mut Command, &Path)) -> (Self, Vec<String>) {
         let runtime = tempfile::tempdir().unwrap();
         // The command of an emulator, if the tests are built for another processor.

@@ -19,19 +19,19 @@ use crate::measure::reading::Reading;
 plain!([] KeyData, [] slotmap::DefaultKey);
 
 /// A copy of the crate's own slots, so that the compiler gives both the same layout.
-#[allow(dead_code, reason = "only its layout is of use")]
+#[allow(dead_code, reason = "only its layout is used")]
 struct UnionSlot<C> {
     content: C,
     version: u32,
 }
 
-#[allow(dead_code, reason = "only its layout is of use")]
+#[allow(dead_code, reason = "only its layout is used")]
 union BasicContent<T> {
     value: ManuallyDrop<T>,
     next_free: u32,
 }
 
-#[allow(dead_code, reason = "only its layout is of use")]
+#[allow(dead_code, reason = "only its layout is used")]
 enum SecondarySlot<T> {
     Occupied { value: T, version: NonZeroU32 },
     Vacant,
@@ -46,7 +46,8 @@ fn inside<'a, T: 'a>(mut values: impl Iterator<Item = &'a T>) -> *const T {
     values.next().map_or(null(), |value| &raw const *value)
 }
 
-/// A map of slots whose first slot contains no value, or a map of the blocks that `$own` counts.
+/// Implements the traits for a map. The default counts one block of slots, whose first slot contains no value. For a
+/// map with other blocks, `$own` counts the blocks.
 macro_rules! map {
     ($map:ident<K, V $(, $hasher:ident: $bound:path)?>, $self:ident, $ops:ident => $own:expr) => {
         impl<K: Key, V: MallocSizeOf $(, $hasher: $bound)?> MallocSizeOf for $map<K, V $(, $hasher)?> {
