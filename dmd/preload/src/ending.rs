@@ -59,7 +59,7 @@ pub(crate) unsafe extern "C" fn signal(signal: c_int, handler: libc::sighandler_
     }
     if handler == libc::SIG_DFL {
         let ours = HiddenHandler::instead_of_default();
-        // SAFETY: an action for one of the signals that it is for.
+        // SAFETY: the action is complete, and its handler is for this signal.
         unsafe { real::sigaction(signal, &raw const ours, null_mut()) };
     }
     // SAFETY: all zeros are a valid action.

@@ -20,7 +20,7 @@ pub(super) struct BufferSlot {
     /// The number of the lease's thread; 0 if none of its events was recorded.
     thread: AtomicU32,
     system_id: AtomicU32,
-    /// How often the name of the thread was looked up.
+    /// The number of times that the name of the thread was looked up.
     names: AtomicU32,
 }
 

@@ -15,8 +15,8 @@ use crate::system::slot::{Inside, slot};
 use crate::system::threads::{ThreadTable, for_each_thread, read_of_thread};
 use crate::system::{confined, error_numbers, fork, signals};
 
-/// How often the copy checks whether the process still exists: another process may hold the other end of its socket
-/// open.
+/// The time between two checks of the copy whether the process still exists. The checks are needed because another
+/// process may hold the other end of the copy's socket open.
 const LOOK_MILLISECONDS: c_int = 500;
 
 /// The maximum time in which a copy closes its descriptors.

@@ -332,8 +332,8 @@ fn leases() -> impl Iterator<Item = &'static Lease> {
     core::iter::successors(at(&POOL.all), move |lease| at(&lease.next))
 }
 
-/// For a copy of the process, which has no other thread: calls `each` with the thread pointer and the last stack of
-/// each thread with a lease.
+/// Calls `each` with the thread pointer and the last stack of each thread with a lease. Only a copy of the process, in
+/// which no other thread runs, may call this.
 pub(crate) fn for_each_stack(each: &mut dyn FnMut(usize, &ThreadStack)) {
     for lease in leases() {
         let thread = lease.thread_pointer.load(Ordering::Relaxed);
@@ -358,7 +358,7 @@ pub(crate) fn observe(place: ObserverPlace, observer: &'static dyn Observer) {
     set_observed();
 }
 
-/// Stops to hand events to the observer of a place.
+/// Stops handing events to the observer of a place.
 pub(crate) fn stop_observing(place: ObserverPlace) {
     observers::switch_off(place);
     set_observed();
@@ -382,7 +382,7 @@ pub(crate) fn hand_over_all(mut each: impl FnMut(usize)) {
     observers::take_alone();
 }
 
-/// For the child of a fork: frees the leases of threads that do not exist in the child.
+/// Frees the leases of threads that do not exist in the child of a fork. The child calls this.
 pub(crate) fn forget_other_threads() {
     // The events so far belong to the parent.
     leases().for_each(|lease| lease.pending.skip_list());

@@ -181,7 +181,8 @@ mod measure {
         (folder, function)
     }
 
-    /// Three mixes of frames: usual shapes; one in four that realigns its stack; one whose CFA counts from rbx.
+    /// Three mixes of four shapes of frames: all shapes are usual; one shape realigns its stack; the CFA of one shape
+    /// counts from rbx.
     const SHAPES: [(&str, [c_int; 4]); 3] = [
         ("through a library", [0, 1, 2, 3]),
         ("... with realigned stacks", [0, 5, 2, 3]),

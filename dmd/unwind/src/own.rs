@@ -27,7 +27,8 @@ mod block {
     pub(crate) const BEFORE: usize = 0x700;
     pub(crate) const START: usize = 0;
     pub(crate) const END: usize = 0x700;
-    /// The same. The thread's static variables follow the control block, so the distance is larger.
+    /// The maximum distance from the thread pointer to the end of the stack's memory, in bytes. The thread's static
+    /// variables follow the control block, so the distance is larger than on x86-64.
     pub(crate) const BEHIND: usize = 64 << 20;
 }
 

@@ -121,7 +121,7 @@ pub(crate) fn wait_for(descriptor: c_int, events: c_short, longest: Option<Durat
     }
 }
 
-/// For the child of a fork: closes the pipe, which belongs to the parent.
+/// Closes the pipe in the child of a fork: the pipe belongs to the parent.
 pub(super) fn after_fork_in_child() {
     for which in [0, 1] {
         if let Some(end) = end(which) {

@@ -19,8 +19,8 @@ const ALLOCATOR: u32 = 1 << 16;
 /// Added for each level in which new blocks are the engine's own.
 const OWN: u32 = 1;
 
-/// A signal handler runs at least this far below the code that it interrupted. The kernel puts the registers between
-/// the two; they take twice as much.
+/// A signal handler runs at least this number of bytes below the code that it interrupted: the kernel stores the
+/// registers between the two, and they take twice as many bytes.
 const HANDLER: usize = 512;
 
 /// The work of a thread in the engine. All zero while the thread is not inside.
