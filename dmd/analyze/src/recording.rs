@@ -270,8 +270,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// As for [`between`](Self::between). The iterator returns an error if the file can no longer be read, or if the
-    /// live blocks exceed [`DumpReadOptions::max_entries`].
+    /// Returns the same errors as [`between`](Self::between). The iterator returns an error if the file can no longer
+    /// be read, or if the live blocks exceed [`DumpReadOptions::max_entries`].
     pub fn changes(&mut self, from: Option<Moment>, to: Moment) -> Result<BlockChanges<'_>, AnalyzeError> {
         let which = match from {
             None => ChangeFilter::All,

@@ -314,7 +314,7 @@ fn classes_and_nurseries() {
         .collect();
     assert_eq!(classes, [Some("Point"), Some("Line"), Some("Point"), None].repeat(5));
     let nursery = |bytes| of(&entries, bytes).iter().map(|entry| entry.in_nursery).collect::<Vec<bool>>();
-    assert_eq!(nursery(5001), [true, false], "the chunk is in the nursery, a later block at its address is not");
+    assert_eq!(nursery(5001), [true, false], "the chunk is in the nursery, a later block is not");
     assert_eq!(nursery(5002), [false]);
     drop((beside, after));
 }

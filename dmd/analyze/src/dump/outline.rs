@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::peak::DumpStatistics;
 
-/// A view shows the peak of a heap that has shrunk by this part (a tenth) since.
+/// A view shows the peak if the heap has shrunk by this part (a tenth) since the peak.
 const SHRUNK: u128 = 10;
 
 /// The live blocks at one time.

@@ -183,7 +183,8 @@ impl<'t> BareClosure<'t> {
             }
             let is_async = self.kind.starts_with("async");
             if is_async && segments(function).last().is_some_and(|last| last.starts_with("{async")) {
-                // The runtime polls that one, which polls this one.
+                // The runtime polls the outer async function, and that function polls this one. So the types of the
+                // runtime name the outer function.
                 return OuterName::Unknown;
             }
             let is_near = frame.file == Some(self.file) && !is_async;

@@ -10,7 +10,7 @@ use crate::names::{FoldRules, Workspace};
 use crate::print::{blocks, mark, number};
 use crate::records::BlockSums;
 
-/// A view shows the peak of a heap that has shrunk by this part (a tenth) since.
+/// A view shows the peak if the heap has shrunk by this part (a tenth) since the peak.
 const SHRUNK: u128 = 10;
 
 /// The facts of a dump about the whole life of its program. Its `Display` writes a few lines.

@@ -45,8 +45,8 @@ pub(super) fn sizes(groups: &StackGroups<'_>, place: &[u32], places: usize) -> V
 pub(super) fn addresses(groups: &StackGroups<'_>, place: &[u32], places: usize) -> Vec<Vec<u64>> {
     let mut addresses = vec![Vec::new(); places];
     let mut known = vec![false; places];
-    // In a difference, the addresses of the second dump. For records that only the first dump has, the addresses of the
-    // first.
+    // In a difference, a record gets the addresses from the second dump. A record that only the first dump has gets the
+    // addresses from the first dump.
     for dump in groups.dumps.iter().rev() {
         let is_known = known.clone();
         for (block, group) in dump.groups.iter().enumerate() {

@@ -46,7 +46,8 @@ impl Suggestion {
         self.caller.as_ref().map_or(&self.function, |(function, _)| function)
     }
 
-    /// Whether the program's function is of C or C++: its name has no crate, or its source file is not of Rust.
+    /// Whether the program's function is written in C or C++: its source file is not a Rust file or, if the file is
+    /// unknown, its name contains no crate.
     fn is_of_c(&self) -> bool {
         let (function, place) = match &self.caller {
             Some((function, place)) => (function, place),
@@ -83,8 +84,8 @@ impl Suggestion {
         self.type_name.as_deref()?.split(|c| !is_path(c)).find(|path| path.contains("::"))
     }
 
-    /// A path for the report. It consists of the module of the contained type if that is the program's, or else of the
-    /// program's function.
+    /// A path for the report: the module of the contained type, if the type belongs to the program, and otherwise the
+    /// module of the program's function. Without a module, the path contains the type of the function, or the crate.
     fn report_path(&self) -> String {
         let function = self.program_function().trim_start_matches(['<', '&']);
         let own = self.kept().filter(|_| self.foreign.is_none());
