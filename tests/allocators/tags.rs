@@ -204,7 +204,7 @@ fn any_sequence_of_calls_is_exact() {
                 let block = unsafe { allocate(layout) };
                 assert_eq!(block.addr() % layout.align(), 0);
                 if is_zeroed {
-                    // SAFETY: a live block with this size that contains zeros.
+                    // SAFETY: the block is live, has this size, and contains zeros.
                     let bytes = unsafe { core::slice::from_raw_parts(block, layout.size()) };
                     assert!(bytes.iter().all(|b| *b == 0));
                 }
@@ -216,9 +216,9 @@ fn any_sequence_of_calls_is_exact() {
                 let place = random.below(live.len() as u64) as usize;
                 let (block, layout, owner, fill) = live[place];
                 let size = sizes(&mut random);
-                // SAFETY: a live block of this layout.
+                // SAFETY: the block is live and has this layout.
                 let moved = unsafe { alloc::realloc(block, layout, size) };
-                // SAFETY: a live block with this size, and its first bytes were filled.
+                // SAFETY: the block is live and has this size, and its first bytes were filled.
                 let bytes = unsafe { core::slice::from_raw_parts(moved, size.min(layout.size())) };
                 assert!(bytes.iter().all(|b| *b == fill));
                 // SAFETY: the block has this size.
@@ -229,7 +229,7 @@ fn any_sequence_of_calls_is_exact() {
             }
             2 if !live.is_empty() => {
                 let (block, layout, ..) = live.swap_remove(random.below(live.len() as u64) as usize);
-                // SAFETY: a live block of this layout.
+                // SAFETY: the block is live and has this layout.
                 unsafe { alloc::dealloc(block, layout) };
             }
             _ => {}
@@ -242,7 +242,7 @@ fn any_sequence_of_calls_is_exact() {
         assert_eq!(amount(&format!("explicit/random/{i}")), bytes, "{owned:?}");
     }
     for (block, layout, ..) in live {
-        // SAFETY: a live block of this layout.
+        // SAFETY: the block is live and has this layout.
         unsafe { alloc::dealloc(block, layout) };
     }
 }
@@ -391,12 +391,12 @@ impl CounterSite for Library {
 fn a_counter_wins_over_a_tag() {
     let guard = tag("explicit/library");
     let block = CountingMalloc::<Library>::malloc(100);
-    // SAFETY: a live block of these functions.
+    // SAFETY: the block is live, and these functions made it.
     let block = unsafe { CountingMalloc::<Library>::realloc(block, 10_000) };
     drop(guard);
     assert!(COUNTER.bytes() >= 10_000);
     assert_eq!(amount("explicit/library"), 0);
-    // SAFETY: a live block of these functions.
+    // SAFETY: the block is live, and these functions made it.
     unsafe { CountingMalloc::<Library>::free(block) };
 }
 

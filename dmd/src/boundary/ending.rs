@@ -243,7 +243,7 @@ fn send_later(signal: c_int, after: Duration) -> bool {
         event.sigev_notify = libc::SIGEV_SIGNAL;
         event.sigev_signo = signal;
         let mut timer: c_int = -1;
-        // SAFETY: an event, and a place for the number of the timer.
+        // SAFETY: `event` is valid, and `timer` is a place for the timer's number.
         unsafe {
             libc::syscall(libc::SYS_timer_create, libc::CLOCK_MONOTONIC, &raw const event, &raw mut timer)
         };
@@ -253,7 +253,7 @@ fn send_later(signal: c_int, after: Duration) -> bool {
     let nanoseconds = libc::timespec { tv_sec: after.as_secs() as _, tv_nsec: after.subsec_nanos().into() };
     let once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let time = libc::itimerspec { it_interval: once, it_value: nanoseconds };
-    // SAFETY: the number of a timer or one that the kernel refuses, and a time.
+    // SAFETY: `time` is valid, and the kernel refuses a number that is not a timer's.
     let result = unsafe {
         libc::syscall(
             libc::SYS_timer_settime,

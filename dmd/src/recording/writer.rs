@@ -45,7 +45,7 @@ pub(super) fn after_fork_in_child() {
     STATE.store(NONE, Ordering::Relaxed);
 }
 
-/// Wakes the thread, since a buffer waits.
+/// Wakes the writer's thread: a buffer waits to be written.
 pub(super) fn wake() {
     BELL.ring();
 }

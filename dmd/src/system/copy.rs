@@ -100,7 +100,7 @@ pub(crate) fn make(add_stacks: fn(&mut ThreadTable)) -> Result<CopyHandle, c_int
     let before = signals::block_all();
     let made = fork::with_all_locks(|| {
         let mut threads = ThreadTable::listed();
-        // SAFETY: no flags: a child with its own memory, on a copy of this stack.
+        // SAFETY: without flags, the child gets its own memory and a copy of this stack.
         let child = unsafe { libc::syscall(libc::SYS_clone, 0_usize, 0_usize, 0_usize, 0_usize, 0_usize) };
         match child {
             0 => {
@@ -112,7 +112,8 @@ pub(crate) fn make(add_stacks: fn(&mut ThreadTable)) -> Result<CopyHandle, c_int
             }
             child if child > 0 => {
                 let copy = CopyHandle { process: child as c_int, hold };
-                // A thread of the program may wait for its children.
+                // Keep the copy's number: if a thread of the program waits for any child, the answer must leave out the
+                // copy.
                 let is_free = |place: &&AtomicI32| {
                     place.compare_exchange(0, copy.process, Ordering::AcqRel, Ordering::Relaxed).is_ok()
                 };
@@ -152,7 +153,7 @@ pub(crate) fn end(copy: CopyHandle) {
 /// Waits until a copy has ended.
 fn wait_for(process: c_int) {
     loop {
-        // SAFETY: a null pointer requests no status. The flag is for children that send no signal.
+        // SAFETY: a null pointer requests no status. The flag includes children that send no signal.
         let waited = unsafe { libc::waitpid(process, core::ptr::null_mut(), libc::__WALL) };
         if waited >= 0 || error_number() != libc::EINTR {
             return;
@@ -166,7 +167,7 @@ fn wait(socket: c_int, process: c_int) -> ! {
     // A kernel without this permission does not need it.
     // SAFETY: the call lets other processes of this user read this process's memory.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, NOTHING, NOTHING, NOTHING) };
-    // SAFETY: a string that ends in 0.
+    // SAFETY: the name ends in 0.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"dmd-copy".as_ptr(), NOTHING, NOTHING, NOTHING) };
     close_all_but(socket);
     // SAFETY: the call sends one byte. If no process reads it, the copy ends below.

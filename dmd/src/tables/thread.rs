@@ -121,7 +121,7 @@ extern "C" fn thread_ends(pointer: *mut c_void) {
         return thread_end::watch(pointer);
     }
     slot.ending.set(true);
-    // SAFETY: null, or this thread's lease, which the arena never unmaps.
+    // SAFETY: the pointer is null or points to this thread's lease, which the arena never unmaps.
     if let Some(lease) = unsafe { slot.state.replace(null_mut()).cast::<Lease>().as_ref() } {
         give_back(lease, false);
     }
@@ -260,7 +260,7 @@ impl Lease {
 /// This thread's lease, if it has one. The caller is [`Inside`].
 #[inline(always)]
 pub(crate) fn lease() -> Option<&'static Lease> {
-    // SAFETY: null, or this thread's lease, which the arena never unmaps.
+    // SAFETY: the pointer is null or points to this thread's lease, which the arena never unmaps.
     unsafe { slot().state.get().cast::<Lease>().as_ref() }
 }
 
@@ -284,7 +284,7 @@ pub(crate) fn with_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<
 fn with_new_lease<T>(body: impl FnOnce(&Lease) -> T) -> Option<T> {
     let slot = slot();
     let lease = new_lease()?;
-    // SAFETY: leased above, so only this thread uses it.
+    // SAFETY: this thread leased it above, so no other thread uses it.
     unsafe { &mut *lease.state.get() }.stack.forget();
     lease.begin_thread();
     if slot.ending.get() {
@@ -306,13 +306,13 @@ fn with_new_lease<T>(body: impl FnOnce(&Lease) -> T) -> Option<T> {
 fn new_lease() -> Option<&'static Lease> {
     let _held = POOL.lock.hold();
     let free = POOL.free.load(Ordering::Relaxed);
-    // SAFETY: null, or a lease, which the arena never unmaps.
+    // SAFETY: the pointer is null or points to a lease, which the arena never unmaps.
     if let Some(lease) = unsafe { free.as_ref() } {
         POOL.free.store(lease.next_free.load(Ordering::Relaxed), Ordering::Relaxed);
         return Some(lease);
     }
     let fresh = POOL.arena.take(size_of::<Lease>()).cast::<Lease>();
-    // SAFETY: null, or zeroed bytes, which are a valid lease with an unseeded sampler.
+    // SAFETY: the pointer is null or points to zeroed bytes, which are a valid lease with an unseeded sampler.
     let lease = unsafe { fresh.as_ref() }?;
     let made = POOL.made.fetch_add(1, Ordering::Relaxed);
     // SAFETY: the lease is new, and no other thread has its address.
@@ -327,7 +327,7 @@ fn new_lease() -> Option<&'static Lease> {
 
 /// All leases, in use or free.
 fn leases() -> impl Iterator<Item = &'static Lease> {
-    // SAFETY: null, or a lease, which the arena never unmaps.
+    // SAFETY: the pointer is null or points to a lease, which the arena never unmaps.
     let at = |place: &AtomicPtr<Lease>| unsafe { place.load(Ordering::Acquire).as_ref() };
     core::iter::successors(at(&POOL.all), move |lease| at(&lease.next))
 }

@@ -50,7 +50,7 @@ fn free(value: impl Sized) {
     const OTHER: c_int = 77;
     // SAFETY: the C library has no precondition for this.
     let place = unsafe { errno_place() };
-    // SAFETY: a valid pointer to this thread's error number.
+    // SAFETY: `place` is a valid pointer to this thread's error number.
     unsafe { *place = OTHER };
     drop(value);
     // SAFETY: as above.

@@ -173,7 +173,7 @@ mod measure {
         // SAFETY: the library has only the compiler's own constructors.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
         assert!(!handle.is_null());
-        // SAFETY: an open library.
+        // SAFETY: the library is open, and the name ends in 0.
         let function = unsafe { libc::dlsym(handle, c"pass".as_ptr()) };
         assert!(!function.is_null());
         // SAFETY: the function has this type.

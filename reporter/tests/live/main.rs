@@ -166,7 +166,8 @@ impl Victim {
     }
 
     fn signal(&self, signal: i32) {
-        // SAFETY: no precondition. The child has not been waited for, so its process number is still valid.
+        // SAFETY: the function has no precondition. The child has not been waited for, so its process number is still
+        // valid.
         unsafe { libc::kill(self.pid() as i32, signal) };
     }
 }

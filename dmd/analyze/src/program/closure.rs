@@ -171,7 +171,7 @@ impl<'t> BareClosure<'t> {
     }
 
     /// Finds the function that contains the closure among the outer frames. The flag of a frame is true if the frame is
-    /// such a closure.
+    /// itself a closure without a function in its name.
     fn around<'f>(&self, outer: impl Iterator<Item = (CallFrame<'f>, bool)>, folds: &FoldRules) -> OuterName {
         for (frame, is_alone) in outer {
             let Some(function) = frame.function else { return OuterName::Unknown };

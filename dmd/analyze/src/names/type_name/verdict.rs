@@ -102,7 +102,7 @@ impl TypeVerdict {
 pub(super) enum VerdictBasis<'f> {
     /// A type, and the index of the frame that names it.
     Typed(&'f FrameType, TypeCertainty, usize),
-    /// No frame has the type. The value is the index of the frame that allocated.
+    /// No frame names a type. The value is the index of the frame that allocated.
     In(Option<usize>),
 }
 
