@@ -145,7 +145,7 @@ impl fmt::Display for BadEntry<'_> {
 impl core::error::Error for BadEntry<'_> {}
 
 impl Options {
-    /// The defaults.
+    /// The default options.
     pub const fn new() -> Self {
         Self {
             mode: Mode::DarkMatter,

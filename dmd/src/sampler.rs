@@ -6,7 +6,7 @@
 
 use crate::logarithm::ln;
 
-/// The chance of one byte.
+/// The probability with which one usable byte selects its block.
 pub(crate) const CHANCE: f64 = 0.003;
 const SEEDS: (u64, u64) = (0x8e26_eeee_166b_c8ca, 0x5682_0f30_4a9c_9ae0);
 

@@ -58,7 +58,7 @@ pub enum CoverageKey {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ModuleCoverage {
-    /// The crate or type.
+    /// The name of the crate or type.
     pub name: String,
     /// Blocks that were reported once.
     pub once: BlockSums,

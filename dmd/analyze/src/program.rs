@@ -54,7 +54,7 @@ impl Default for ProgramOptions {
 }
 
 impl ProgramOptions {
-    /// The defaults.
+    /// The default options.
     pub fn new() -> Self {
         Self::default()
     }

@@ -219,7 +219,7 @@ impl Recording {
         })
     }
 
-    /// The time that a view should show by default: the peak if the heap has shrunk by a tenth or more since, else the
+    /// The time that a view should show by default: the peak if the heap has shrunk by more than a tenth since, else the
     /// end.
     ///
     /// # Errors

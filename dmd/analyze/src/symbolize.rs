@@ -113,7 +113,7 @@ pub struct SymbolNote {
     pub module: String,
     /// The number of different frames with the problem.
     pub frames: usize,
-    /// The problem.
+    /// The reason.
     pub problem: SymbolProblem,
 }
 

@@ -54,7 +54,7 @@ fn nothing() {
     assert_eq!(dmd::allocation_site(&raw const *make_point()), None);
 }
 
-/// The engine takes a sample.
+/// An observer cannot track allocation sites while the engine takes a sample.
 fn sampled() {
     let observer = MemoryObserver::new();
     let error = observer.set_tracking_allocation_sites(true).unwrap_err();

@@ -53,7 +53,7 @@ mod measure {
                     let registers = UnwindRegsX86_64::new(pc, sp, fp);
                     let mut frames = unwinder.iter_frames(pc, registers, cache, &mut read);
                     out.len = 0;
-                    // The first is this function itself.
+                    // The first frame is this function itself.
                     while let Ok(Some(frame)) = frames.next() {
                         if out.len == MOST {
                             break;

@@ -108,7 +108,7 @@ fn answer() {
     for request in requests {
         request.answer(&thread);
     }
-    // Not earlier: a request that closes without an answer of this thread marks the thread as silent.
+    // This must come last: a request that closes without an answer of this thread marks the thread as silent.
     thread.set_silent(false);
 }
 

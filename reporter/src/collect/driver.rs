@@ -53,7 +53,7 @@ impl Default for CollectOptions {
 }
 
 impl CollectOptions {
-    /// The defaults.
+    /// The default options.
     pub fn new() -> Self {
         Self::default()
     }

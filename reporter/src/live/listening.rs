@@ -16,7 +16,7 @@ pub struct ListenOptions {
 }
 
 impl ListenOptions {
-    /// The defaults.
+    /// The default options.
     pub fn new() -> Self {
         Self::default()
     }

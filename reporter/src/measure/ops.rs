@@ -75,7 +75,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         self.reading
     }
 
-    /// The reading.
+    /// The reading that receives the results.
     pub fn reading(&mut self) -> &mut R {
         &mut self.reading
     }

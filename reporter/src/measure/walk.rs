@@ -144,7 +144,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
     }
 }
 
-/// The layout of the block of this size that `value` starts.
+/// The layout of a block of this size whose start is `value`.
 #[inline]
 #[allow(unsafe_code, reason = "the check costs a fifth of the walk, and every block passes it")]
 fn block_layout<T: ?Sized>(value: &T, size: usize) -> Layout {

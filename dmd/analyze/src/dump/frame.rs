@@ -16,7 +16,7 @@ const UNKNOWN: &str = "???";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallFrame<'t> {
-    /// The function.
+    /// The name of the called function.
     pub function: Option<&'t str>,
     /// The function's symbol, if the look-up kept it and if it differs from `function`.
     pub system_name: Option<&'t str>,

@@ -22,7 +22,7 @@ use memory::ImageMemory;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "the kernel's description of a mapping")]
 pub struct FileMapping {
-    /// The first address.
+    /// The first address of the range.
     pub start: u64,
     /// The address after the last byte.
     pub end: u64,

@@ -23,7 +23,7 @@ pub struct HeapBlocks {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlocksOfKind {
-    /// The kind.
+    /// How often reporters reported these blocks.
     pub kind: RecordKind,
     /// The sums of the kind in each row.
     pub sums: Vec<BlockSums>,

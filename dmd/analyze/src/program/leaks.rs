@@ -42,7 +42,7 @@ impl fmt::Debug for LeakOptions {
 }
 
 impl LeakOptions {
-    /// The defaults.
+    /// The default options.
     pub fn new() -> Self {
         Self::default()
     }

@@ -10,7 +10,7 @@ use crate::names::{FoldRules, Workspace};
 use crate::print::{blocks, mark, number};
 use crate::records::BlockSums;
 
-/// A view shows the peak if the heap has shrunk by this part (a tenth) since the peak.
+/// A view shows the peak if the heap has shrunk by more than one part in this number (a tenth) since the peak.
 const SHRUNK: u128 = 10;
 
 /// The facts of a dump about the whole life of its program. Its `Display` writes a few lines.
@@ -69,7 +69,7 @@ pub(super) const LATE: &str =
 
 impl HeapOverview {
     /// Collects the facts of a dump, and decides the time that a view should show: `at`, or by default the peak if no
-    /// reporter reported a block and the heap has shrunk by a tenth or more since the peak.
+    /// reporter reported a block and the heap has shrunk by more than a tenth since the peak.
     ///
     /// A dump from a recording has the blocks of one time only: the view shows that time.
     pub fn new(dump: &Dump, at: Option<DumpTime>) -> Self {

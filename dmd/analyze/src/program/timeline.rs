@@ -18,7 +18,7 @@ pub struct TimelineOptions {
 }
 
 impl TimelineOptions {
-    /// The defaults.
+    /// The default options.
     pub fn new() -> Self {
         Self::default()
     }

@@ -28,7 +28,8 @@ pub(super) fn sizes(groups: &StackGroups<'_>, place: &[u32], places: usize) -> V
     let sorted = |counts: FxHashMap<i128, (i128, [bool; 2])>| {
         let mut sizes: Vec<(i128, i128)> = counts
             .into_iter()
-            // An entry with 0 blocks also has a size.
+            // In a difference, leave out a size with equal counts in both dumps. An entry that represents 0 blocks
+            // keeps its size.
             .filter(|(_, (count, of))| !groups.is_difference() || *count != 0 || *of != [true; 2])
             .map(|(size, (count, of))| {
                 let gone = count < 0 || (count == 0 && of == [true, false]);

@@ -167,7 +167,7 @@ Slot is crossbeam_channel's, so you cannot derive MallocSizeOf for it. Measure i
 
 "
     );
-    // The program's own type in a foreign collection: it can derive.
+    // The program can derive for its own type in a foreign collection.
     let push = format!("alloc::vec::Vec<app::Job>::push ({STD}alloc/src/vec/mod.rs:1)");
     let text = advice(&[&push, channel, main]);
     assert!(

@@ -282,7 +282,7 @@ impl LinkKey {
 
     #[inline(always)]
     fn place(self) -> usize {
-        // Functions are at least 16 bytes apart.
+        // Functions are at least 16 bytes apart, so the shifted addresses still differ.
         (self.type_name >> 4 ^ self.field ^ self.variant << 1 ^ self.lengths) % HOT
     }
 
