@@ -168,7 +168,7 @@ const RULES: &[(FoldReason, FoldPattern)] = &[
             "jemallocator::",
         ]),
     ),
-    // Wrappers, as in Firefox.
+    // Functions with these names in C are wrappers of an allocator, as in Firefox.
     (
         FoldReason::Allocator,
         FoldPattern::InC(&["malloc", "calloc", "realloc", "memalign", "posix_memalign", "g_slice_alloc"]),

@@ -1,4 +1,4 @@
-//! Shows one heap to a page: the blocks of each stack, separate by how often reporters reported them.
+//! Shows one heap to a page: the blocks of each stack, separated by how often reporters reported them.
 
 use core::cmp::Reverse;
 use std::collections::BTreeMap;
