@@ -187,7 +187,7 @@ impl Lease {
         self.count();
     }
 
-    /// Hands an event that does not fit into the list to observers.
+    /// Passes an event to observers, if the event does not fit into the list.
     pub(crate) fn observe(&self, event: impl FnOnce() -> TableEvent) {
         if self.pending.is_observed() {
             let _held = self.hold();

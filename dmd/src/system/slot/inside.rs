@@ -16,7 +16,7 @@ const HOOK: u32 = 1 << 31;
 /// Added for each call of an allocator with its own hook: during the call, other hooks ignore blocks, because they are
 /// parts of its block.
 const ALLOCATOR: u32 = 1 << 16;
-/// Added for each level in which new blocks are the engine's own.
+/// Added for each nested call during which new blocks belong to the engine itself.
 const OWN: u32 = 1;
 
 /// A signal handler runs at least this number of bytes below the code that it interrupted: the kernel stores the
