@@ -115,8 +115,8 @@ fn asked_of_all() -> Vec<Row> {
     Exact Arc<u8> = "counted once, its two counts included";
     Exact Arc<str> = "the empty value of `Default` is a static of std: 0";
     Exact Arc<[u8]> = "the empty value of `Default` is a static of std: 0";
-    Opaque rc::Weak<u8> = "0 while a strong pointer owns the block; then the two counts, once";
-    Opaque sync::Weak<u8> = "0 while a strong pointer owns the block; then the two counts, once";
+    Opaque rc::Weak<u8> = "0 while a strong pointer owns the block; afterwards the size of its two counts, once";
+    Opaque sync::Weak<u8> = "0 while a strong pointer owns the block; afterwards the size of its two counts, once";
     Exact Cell<u8> = "plain data only";
     Exact Cell<Option<u8>> = "plain data only";
     Exact RefCell<u8> = "recorded as skipped while mutably borrowed";

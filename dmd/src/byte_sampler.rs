@@ -5,7 +5,7 @@
 
 use crate::logarithm::ln;
 
-/// Draws the distances. The seed determines all distances, so that runs repeat.
+/// Draws the distances. The seed determines all distances, so that two runs choose the same blocks.
 #[derive(Clone, Debug)]
 pub struct ByteSampler {
     state: u64,

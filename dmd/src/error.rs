@@ -12,7 +12,7 @@ pub enum DumpError {
     NotRunning,
     /// The file could not be written.
     Write {
-        /// The file.
+        /// The path of that file.
         path: PathBuf,
         /// The system's error.
         source: io::Error,

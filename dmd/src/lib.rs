@@ -71,7 +71,7 @@ cfg_if::cfg_if! {
     if #[cfg(any(engine = "native", engine = "portable"))] {
         mod boundary;
         mod dump;
-        #[allow(unsafe_code, reason = "one cell behind a protocol")]
+        #[allow(unsafe_code, reason = "a cell that only the start of the engine writes")]
         mod engine;
         #[cfg_attr(not(target_os = "linux"), path = "recording/none.rs")]
         mod recording;

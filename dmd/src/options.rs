@@ -65,14 +65,14 @@ pub struct Options {
     /// option takes precedence over [`stacks`](Self::stacks) and [`sample_below`](Self::sample_below). Default: DMD
     /// records every block.
     pub sample_bytes: Option<usize>,
-    /// Determines which blocks [`sample_bytes`](Self::sample_bytes) samples, so that runs repeat. Default: each
-    /// process draws its own seed, so that the errors of many processes or runs cancel out.
+    /// Determines which blocks [`sample_bytes`](Self::sample_bytes) samples: runs with the same seed sample the same
+    /// blocks. Default: each process draws its own seed, so that the errors of many processes or runs cancel out.
     pub seed: Option<u64>,
     /// Record nothing until `about-memory track` asks for it, in the mode [`Mode::Live`]. Default: no.
     pub wait_for_track: bool,
     /// Write the sizes of DMD's own tables to stderr after a dump. Default: no.
     pub show_dump_stats: bool,
-    /// Most frames of a stack, 1 to 256. Default: 24, Firefox's limit.
+    /// The maximum number of frames of a stack, 1 to 256. Default: 24, Firefox's limit.
     pub max_frames: usize,
     /// The path of the dump at the end of the process; `%p` is replaced by the process number. If the path has no
     /// `%p`, the first process uses it as it is, and other processes add their number before the extension. Default:
@@ -164,7 +164,7 @@ impl fmt::Display for BadEntry<'_> {
 impl core::error::Error for BadEntry<'_> {}
 
 impl Options {
-    /// The defaults.
+    /// The default options.
     pub const fn new() -> Self {
         Self {
             mode: Mode::DarkMatter,

@@ -437,7 +437,7 @@ impl Observer for ProcessRecording {
     }
 
     fn thread_began(&self) {
-        // From now on, several threads allocate.
+        // From now on, several threads allocate, so a child that still waits opens its file now.
         if is_waiting() {
             begin_if_waiting();
             start_writer();

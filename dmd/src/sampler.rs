@@ -1,12 +1,12 @@
 //! Firefox's Bernoulli sampler: it chooses the blocks that get a stack under `--stacks=partial`.
 //!
 //! Each usable byte has the same chance, so a block of n bytes gets a stack with probability 1-(1-p)^n. The seeds
-//! are fixed, so runs repeat. The first thread has Firefox's seeds, so a program with one thread gets the stacks
-//! that Firefox would take.
+//! are fixed, so two runs choose the same blocks. The first thread has Firefox's seeds, so a program with one thread
+//! gets the stacks that Firefox would take.
 
 use crate::logarithm::ln;
 
-/// The chance of one byte.
+/// The probability with which one usable byte selects its block.
 pub(crate) const CHANCE: f64 = 0.003;
 const SEEDS: (u64, u64) = (0x8e26_eeee_166b_c8ca, 0x5682_0f30_4a9c_9ae0);
 

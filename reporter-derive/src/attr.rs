@@ -165,7 +165,7 @@ pub(crate) fn is_packed(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Calls `each` with each word of the attributes; an error in one does not hide the errors in the next.
+/// Calls `each` with each word of the attributes. An error in one word does not hide the errors in later words.
 fn read(
     attributes: &[Attribute],
     errors: &mut Vec<Error>,

@@ -61,7 +61,7 @@ pub(crate) fn owns_nothing(ty: &Type) -> bool {
     }
 }
 
-/// The parameters and types of parameters that fields own, in order of occurrence.
+/// The parameters (`T`) and the types of parameters (`T::Item`) that fields own, in order of occurrence.
 struct OwnedParameters<'a> {
     parameters: Vec<&'a Ident>,
     found: Vec<Type>,
@@ -83,7 +83,7 @@ impl OwnedParameters<'_> {
                 TypeParamBound::Trait(bound) if is_closure(&bound.path) => {}
                 bound => self.add_named_in(bound.to_token_stream()),
             }),
-            // Other types, such as macros: every parameter that their tokens name.
+            // For other types, such as macros, take every parameter that their tokens name.
             other => self.add_named_in(other.to_token_stream()),
         }
     }

@@ -52,8 +52,8 @@ pub unsafe trait UsableSize {
     /// `pointer` is a live block of this allocator, allocated with `layout`.
     unsafe fn usable_size(&self, pointer: *const u8, layout: Layout) -> usize;
 
-    /// A C function that returns the same size from the pointer alone; `None` if there is none. With this function, a
-    /// walk makes one call less for each block.
+    /// A C function that returns the same size from the pointer alone; `None` if the allocator has no such function.
+    /// With this function, a walk makes one call fewer for each block.
     fn c_function(&self) -> Option<CUsableSize> {
         None
     }
@@ -85,8 +85,8 @@ pub struct AllocatorStatistics {
 #[derive(Debug, Default)]
 pub struct CountingAllocator<A>(A, GlobalProof);
 
-/// Records whether the static that contains it is the global allocator. Its address is unique, since its size is not
-/// 0 even if the allocator's is.
+/// Records whether the static that contains this value is the global allocator. The address of this value is unique:
+/// its size is not 0, even if the size of the allocator is 0.
 #[derive(Debug, Default)]
 struct GlobalProof(AtomicU8);
 
@@ -107,8 +107,8 @@ impl<A> CountingAllocator<A> {
 }
 
 #[allow(unsafe_code, reason = "an allocator")]
-// SAFETY: `A` fulfils the contract of `GlobalAlloc`; each method forwards its arguments and result unchanged, and the
-// counting beside it neither allocates nor unwinds.
+// SAFETY: `A` fulfills the contract of `GlobalAlloc`. Each method forwards its arguments and its result unchanged. The
+// code that counts neither allocates nor unwinds.
 unsafe impl<A: GlobalAlloc + UsableSize> GlobalAlloc for CountingAllocator<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let tag = tags::current();

@@ -37,8 +37,8 @@
 //!
 //! In the last two cases `libdmd.so` records the blocks that pass through `malloc`, and reports of the program do not
 //! mark them. If the program has the wrapper and `$DMD` is set, the engine in the program records too, and its dump
-//! contains the reports. For a table with fewer entries, it prints a message to stderr. Each engine writes its own
-//! dump. If the name of the dump does not contain `%p`, the dump of `libdmd.so` replaces the other. The tests
+//! contains the reports. If the table has fewer entries, the wrapper prints a message to stderr. Each engine writes its
+//! own dump. If the name of the dump does not contain `%p`, the dump of `libdmd.so` replaces the other. The tests
 //! (`dmd/tests/suite/engine_versions.rs`) run programs under engines with fewer and more entries and another version.
 
 mod marks;
@@ -216,17 +216,18 @@ pub struct EngineTable {
     /// Returns the usable bytes of all live blocks. Returns 0 if the engine does not record all of them, or if
     /// `probe` is neither null nor the start of one of them.
     pub heap: extern "C" fn(probe: *const c_void) -> u64,
-    /// Returns the number of the stack that allocated the block at this address; 0 if the engine has no such block,
-    /// or no stack of it.
+    /// Returns the number of the stack that allocated the block at this address; 0 if the engine has no block at this
+    /// address, or has not recorded the stack of the block.
     pub site: extern "C" fn(address: *const c_void) -> u64,
-    /// Calls `each` with the frames of a stack, the innermost first, and with `context`. Calls nothing for an unknown
-    /// number; every number is allowed.
+    /// Calls `each` with the frames of a stack, the innermost first, and with `context`. Does not call `each` if the
+    /// number is unknown; every number is allowed.
     pub site_frames: unsafe extern "C" fn(site: u64, context: *mut c_void, each: EachFrame),
 
     /// Writes a dump to `path`, a C string. If `path` is null, writes to the path of the dump at the end of the
     /// process. Returns 0, the system's error number, or -1 if the engine is not recording.
     pub dump: unsafe extern "C" fn(path: *const c_char) -> c_int,
-    /// Runs all reporters, then acts as `dump`. `milliseconds` is the deadline of each reporter; 0 means no deadline.
+    /// Runs all reporters, then does the same as `dump`. `milliseconds` is the deadline of each reporter; 0 means no
+    /// deadline.
     pub report_and_dump: unsafe extern "C" fn(path: *const c_char, milliseconds: u64) -> c_int,
     /// For tests: forgets all blocks and continues with other options, a C string with words as in `$DMD`. Returns 0,
     /// or the system's error number.
@@ -234,10 +235,10 @@ pub struct EngineTable {
 
     /// Calls `each` with every live block and with `context`.
     pub live_blocks: unsafe extern "C" fn(context: *mut c_void, each: EachBlock),
-    /// As `site`, for the block that contains the address.
+    /// Like `site`, but for the block that contains the address.
     pub enclosing_site: extern "C" fn(address: *const c_void) -> u64,
-    /// Calls `each` with the type of the blocks that a stack allocated, and with `context`. Calls nothing if the type
-    /// is unknown.
+    /// Calls `each` with the type of the blocks that a stack allocated, and with `context`. Does not call `each` if the
+    /// type is unknown.
     pub site_type: unsafe extern "C" fn(site: u64, context: *mut c_void, each: EachName),
     /// Opens a log of all later allocations. Returns the log's number, 0 if there is no room for it, or
     /// [`LOG_OF_SAMPLE`] if the engine records only a sample.
@@ -261,15 +262,15 @@ pub struct EngineTable {
     /// Ends the recording that `start_tracking` or `start_recording` started. The engine forgets all blocks and waits
     /// again.
     pub stop_tracking: extern "C" fn(),
-    /// As `start_tracking` with 0, and also records all events into a file with this absolute path, a C string. For a
-    /// fault of the file, returns the system's error number.
+    /// Like `start_tracking` with 0, but also records all events into a file with this absolute path, a C string. If
+    /// the file causes an error, returns the system's error number.
     pub start_recording: unsafe extern "C" fn(path: *const c_char) -> c_int,
     /// Calls `body` with `context`. The engine does not record blocks that `body` allocates. `body` must not unwind.
     pub unrecorded: unsafe extern "C" fn(context: *mut c_void, body: Body),
-    /// As `drain_log`, but does not look up symbols. Writes the state of the log before draining to `state`.
+    /// Like `drain_log`, but does not look up symbols. Writes the state of the log before draining to `state`.
     pub drain_log_places:
         unsafe extern "C" fn(log: u32, state: *mut LogState, context: *mut c_void, each: EachBlock),
-    /// As `site_frames`, but with modules and offsets only: does not look up symbols.
+    /// Like `site_frames`, but with modules and offsets only: does not look up symbols.
     pub site_places: unsafe extern "C" fn(site: u64, context: *mut c_void, each: EachFrame),
     /// The bytes of the rings of all logs. The system provides the memory of a ring when it is written.
     pub log_bytes: extern "C" fn() -> u64,
@@ -283,9 +284,9 @@ pub struct EngineTable {
     /// not mark the block.
     pub usable: extern "C" fn(address: *const c_void) -> usize,
     /// Sets the peer of the session that `start_tracking` started, by the descriptor of a connection. If the process
-    /// ends first, or executes another program, the engine sends the compressed dump to this peer. [`NO_PEER`]
-    /// removes the peer. Returns 1 if the session now has this peer, or with [`NO_PEER`] if it still had one;
-    /// otherwise 0.
+    /// ends before the session, or executes another program, the engine sends the compressed dump to this peer.
+    /// Returns 1 if the session now has this peer. [`NO_PEER`] removes the peer; then the result is 1 if the session
+    /// still had a peer. Otherwise returns 0.
     pub set_session_peer: extern "C" fn(descriptor: c_int) -> c_int,
     /// The bytes outside of the heap that the engine's own code uses, mostly for symbols that it has looked up.
     pub working_bytes: extern "C" fn() -> u64,
@@ -340,8 +341,8 @@ pub unsafe fn connect(engine: &'static EngineTable) {
 /// Whether this copy of the crate belongs to the preloaded library. The engine does not record the library's heap.
 static IS_ITSELF: AtomicBool = AtomicBool::new(false);
 
-/// As [`connect`], for the copy of the crate in the preloaded library itself. That copy answers for programs that do
-/// not link the crate.
+/// Like [`connect`], but for the copy of the crate in the preloaded library itself. That copy answers for programs that
+/// do not link the crate.
 ///
 /// # Safety
 ///

@@ -59,7 +59,7 @@
 //! - `live` (default): the module `live`, and the variable `ABOUT_MEMORY`. Without it, the program is smaller.
 //! - `serde`: a [`SizeTree`](measure::SizeTree) can be serialized.
 //! - `jemalloc07`, `mimalloc01`: declare these allocators, and read their statistics.
-//! - `gc-arena07`: an arena of this crate is a [`Collector`](watching::Collector).
+//! - `gc-arena07`: an arena of the crate `gc-arena` is a [`Collector`](watching::Collector).
 //! - one feature for each crate whose types can be measured, named after the crate and its major version: see
 //!   [`docs`].
 //!

@@ -34,10 +34,10 @@
 //!
 //! With `named` the reports call the process `NAME (pid N)`, not `Main Process (pid N)`.
 //!
-//! `dmd-track` makes DMD record from its first answer on. DMD stops when the peer has received its dump, or hangs up.
-//! The dump does not contain blocks that the program allocated before, and ignores their frees. With `record`, the
-//! process writes every allocation and free to the file (`dmd_format::recording`). The file is complete when the
-//! second answer arrives, or when the peer hangs up.
+//! After the first answer to `dmd-track`, DMD records. DMD stops when the peer has received the dump, or hangs up. The
+//! dump does not contain blocks that the program allocated earlier, and ignores their frees. With `record`, the process
+//! writes every allocation and free to the file (`dmd_format::recording`). The file is complete when the second answer
+//! arrives, or when the peer hangs up.
 //!
 //! `dmd-copy` makes a copy of the process, like a fork; this stops the process for about 30 ms for each gigabyte. The
 //! copy runs no code of the program. Its memory does not change, so that the peer can read blocks, their contents and

@@ -53,7 +53,7 @@ unsafe impl GlobalAlloc for Header {
     }
 }
 
-// SAFETY: returns the size that `alloc` wrote into the header, and does not allocate.
+// SAFETY: `usable_size` returns the size that `alloc` wrote into the header, and does not allocate.
 unsafe impl UsableSize for Header {
     unsafe fn usable_size(&self, pointer: *const u8, _: Layout) -> usize {
         // SAFETY: the caller passes a live block of `alloc`, and its header is right before it.

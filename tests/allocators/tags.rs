@@ -291,7 +291,7 @@ fn blocks_are_found_from_inside_among_others() {
     let expected: Vec<usize> = (0..5).map(of_maps).collect();
     let _registered = register_local(Rc::new(Owner(maps)));
     for (tag, before) in before.into_iter().enumerate() {
-        // A node is a block of which the walk sees the inside: its slop is not part of the measured size.
+        // A node is the block is and has which the walk sees the inside: its slop is not part of the measured size.
         let (taken, least) = (before - amount(&format!("explicit/inside/{tag}")), expected[tag]);
         assert!(least > 0 && (least..=least + least / 4).contains(&taken), "{taken} of {least}");
     }
@@ -441,12 +441,12 @@ impl CounterSite for Library {
 fn a_counter_wins_over_a_tag() {
     let guard = tag("explicit/library");
     let block = CountingMalloc::<Library>::malloc(100);
-    // SAFETY: a live block of these functions.
+    // SAFETY: the block is live, and these functions made it.
     let block = unsafe { CountingMalloc::<Library>::realloc(block, 10_000) };
     drop(guard);
     assert!(COUNTER.bytes() >= 10_000);
     assert_eq!(amount("explicit/library"), 0);
-    // SAFETY: a live block of these functions.
+    // SAFETY: the block is live, and these functions made it.
     unsafe { CountingMalloc::<Library>::free(block) };
 }
 

@@ -61,8 +61,8 @@ impl Churn {
     }
 }
 
-/// Functions that call each other. The bits of `path` select the functions, so a stack is a word over an alphabet of
-/// eight letters: `depth` frames in a row, then a small tree of calls, each of which allocates.
+/// Eight functions that call each other. Each reads three bits of `path` to select the next function. A stack has
+/// `depth` such frames, then a small tree of calls, each of which allocates.
 macro_rules! functions {
     ($($name:ident $salt:literal),*) => {
         $(

@@ -73,7 +73,7 @@ fn time(allocator: &dyn GlobalAlloc, live: usize) -> f64 {
         let mut i = 0;
         for _ in 0..live {
             i = (i + 40_503) % live;
-            // SAFETY: a live block with this layout; the stride reaches each place once.
+            // SAFETY: each block is live and has this layout. The stride reaches each place once.
             unsafe { allocator.dealloc(blocks[i], layout(i)) };
         }
     }

@@ -21,7 +21,7 @@ pub use suggest::{SuggestedSite, Suggestion, Suggestions};
 
 /// The parts of the heap that reporters reported once, twice, and not at all.
 ///
-/// Its `Display` is what `about-memory heap coverage` prints.
+/// Its `Display` writes the text that `about-memory heap coverage` prints.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Coverage {
@@ -59,7 +59,7 @@ pub enum CoverageKey {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ModuleCoverage {
-    /// The crate or type.
+    /// The name of the crate or type.
     pub name: String,
     /// Blocks that were reported once.
     pub once: BlockSums,
@@ -204,7 +204,7 @@ impl Display for Coverage {
 /// coverage by crate. Without the feature `symbols` of `dmd-analyze`, the addresses in a dump have no crates, and the
 /// message contains the coverage by file of the program or library.
 ///
-/// Also if the file is not a valid dump.
+/// Also panics if the file is not a valid dump.
 #[macro_export]
 macro_rules! assert_coverage {
     ($path:expr, >= $reported:literal %) => {

@@ -28,7 +28,7 @@
 //! firefox     the texts of Firefox's tools, to the byte
 //! output      an analysis as tables, JSON, folded stacks and flame graphs
 //! coverage    the share of reported memory, and advice about the rest
-//! program     the same for the author of a Rust program: sites, folded frames, short names
+//! program     views for the author of a Rust program: sites, folded frames, short names
 //! engine      blocks in the memory of a process, or in a core file
 //! ```
 //!

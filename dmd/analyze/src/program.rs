@@ -39,7 +39,7 @@ pub use text::ProgramText;
 pub use timeline::{TimeCell, TimeStep, Timeline, TimelineOptions};
 pub use tree::HolderTree;
 
-/// How a view shows a dump to the author of the program.
+/// Options of a view that shows a dump to the author of the program.
 #[derive(Debug)]
 pub struct ProgramOptions {
     pub(crate) folds: FoldRules,
@@ -56,7 +56,7 @@ impl Default for ProgramOptions {
 }
 
 impl ProgramOptions {
-    /// The defaults.
+    /// The default options.
     pub fn new() -> Self {
         Self::default()
     }

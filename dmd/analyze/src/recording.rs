@@ -223,7 +223,7 @@ impl Recording {
         })
     }
 
-    /// The time that a view should show by default: the peak if the heap has shrunk by a tenth or more since, else the
+    /// The time that a view should show by default: the peak if the heap has shrunk by more than a tenth since, else the
     /// end.
     ///
     /// # Errors
@@ -274,8 +274,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// As for [`between`](Self::between). The iterator returns an error if the file can no longer be read, or if the
-    /// live blocks exceed [`DumpReadOptions::max_entries`].
+    /// Returns the same errors as [`between`](Self::between). The iterator returns an error if the file can no longer
+    /// be read, or if the live blocks exceed [`DumpReadOptions::max_entries`].
     pub fn changes(&mut self, from: Option<Moment>, to: Moment) -> Result<BlockChanges<'_>, AnalyzeError> {
         let which = match from {
             None => {

@@ -105,7 +105,7 @@ pub fn debug_file(program: &Path, build_id: &str, options: &SymbolOptions) -> Op
     BinaryFiles::debug_of(program, build_id, options)
 }
 
-/// Why frames of a file have no symbols, or why their symbols may be wrong.
+/// The reason why frames of a file have no symbols, or why their symbols may be wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SymbolNote {
@@ -113,7 +113,7 @@ pub struct SymbolNote {
     pub module: String,
     /// The number of different frames with the problem.
     pub frames: usize,
-    /// The problem.
+    /// The reason.
     pub problem: SymbolProblem,
 }
 

@@ -105,7 +105,7 @@ pub(crate) unsafe extern "C-unwind" fn waitid(
     let mut own = MaybeUninit::<libc::siginfo_t>::zeroed();
     let info = if info.is_null() { own.as_mut_ptr() } else { info };
     let found = wait(options, || {
-        // SAFETY: the program's arguments, and a valid place for the result.
+        // SAFETY: the program passes the arguments, and `info` is a valid place for the result.
         if unsafe { real::waitid(kind, id, info, options) } != 0 {
             return -1;
         }

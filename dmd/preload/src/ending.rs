@@ -23,11 +23,11 @@ pub(crate) unsafe extern "C" fn sigaction(
     // Make sure that the C library's functions are looked up, even if the program has not allocated yet.
     real::known();
     if !HiddenHandler::concerns(signal) {
-        // SAFETY: the arguments of the program, unchanged.
+        // SAFETY: the program's arguments are passed on unchanged.
         return unsafe { real::sigaction(signal, new, old) };
     }
     let mut found = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: null or a valid action, as the caller guarantees.
+    // SAFETY: the caller passes null or a valid action.
     let new = unsafe { new.as_ref() }.map(|new| match new.sa_sigaction {
         libc::SIG_DFL => HiddenHandler::instead_of_default(),
         _ => *new,
@@ -52,14 +52,14 @@ pub(crate) unsafe extern "C" fn sigaction(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn signal(signal: c_int, handler: libc::sighandler_t) -> libc::sighandler_t {
     real::known();
-    // SAFETY: the arguments of the program, unchanged.
+    // SAFETY: the program's arguments are passed on unchanged.
     let before = unsafe { real::signal(signal, handler) };
     if !HiddenHandler::concerns(signal) || before == libc::SIG_ERR {
         return before;
     }
     if handler == libc::SIG_DFL {
         let ours = HiddenHandler::instead_of_default();
-        // SAFETY: an action for one of the signals that it is for.
+        // SAFETY: the action is complete, and its handler is for this signal.
         unsafe { real::sigaction(signal, &raw const ours, null_mut()) };
     }
     // SAFETY: all zeros are a valid action.

@@ -67,7 +67,7 @@ fn stay_on_the_stack() {
 ///
 /// # Safety
 ///
-/// None.
+/// The function has no precondition.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
     if needs_own_memory() {
@@ -81,7 +81,7 @@ pub(crate) unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
 ///
 /// # Safety
 ///
-/// None.
+/// The function has no precondition.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {
     if needs_own_memory() {
@@ -231,7 +231,7 @@ pub(crate) unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, align: u
 ///
 /// # Safety
 ///
-/// None.
+/// The function has no precondition.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn aligned_alloc(align: usize, bytes: usize) -> *mut c_void {
     if needs_own_memory() {
@@ -245,7 +245,7 @@ pub(crate) unsafe extern "C" fn aligned_alloc(align: usize, bytes: usize) -> *mu
 ///
 /// # Safety
 ///
-/// None.
+/// The function has no precondition.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn memalign(align: usize, bytes: usize) -> *mut c_void {
     if needs_own_memory() {
@@ -259,7 +259,7 @@ pub(crate) unsafe extern "C" fn memalign(align: usize, bytes: usize) -> *mut c_v
 ///
 /// # Safety
 ///
-/// None.
+/// The function has no precondition.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn valloc(bytes: usize) -> *mut c_void {
     if needs_own_memory() {
@@ -273,7 +273,7 @@ pub(crate) unsafe extern "C" fn valloc(bytes: usize) -> *mut c_void {
 ///
 /// # Safety
 ///
-/// None.
+/// The function has no precondition.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn pvalloc(bytes: usize) -> *mut c_void {
     if needs_own_memory() {

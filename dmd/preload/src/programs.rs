@@ -45,7 +45,7 @@ macro_rules! starts_program {
             real::known();
             let start = |environment| {
                 $when;
-                // SAFETY: the arguments of the program, and its environment or a part of it.
+                // SAFETY: the program passes these arguments, and `environment` is its environment or a part of it.
                 unsafe { real::$name($($before,)* $program, $($after,)* words, environment) }
             };
             // SAFETY: the program passes a name and an environment, as the C function requires.
@@ -72,7 +72,7 @@ macro_rules! replaces_program {
         pub(crate) unsafe extern "C" fn $name(program: *const c_char, words: CStrings) -> c_int {
             // SAFETY: no thread changes the variable during the call. The C function requires that, too.
             let environment = unsafe { environ };
-            // SAFETY: the arguments of the program, and its environment.
+            // SAFETY: the program passes the arguments, and `environment` is its environment.
             unsafe { $with_environment(program, words, environment) }
         }
     )*};
@@ -140,7 +140,7 @@ unsafe fn variables<'e>(environment: CStrings) -> impl Iterator<Item = &'e CStr>
             return None;
         }
         next = next.wrapping_add(1);
-        // SAFETY: a string of the environment, which ends in 0.
+        // SAFETY: the variable is a string of the environment, which ends in 0.
         Some(unsafe { CStr::from_ptr(variable) })
     })
 }
@@ -231,7 +231,7 @@ fn find(name: &[u8], path: &mut [u8; LONGEST_PATH]) -> Option<usize> {
     for folder in folders.to_bytes().split(|byte| *byte == b':') {
         let folder = if folder.is_empty() { b"." } else { folder };
         let length = copy(&[folder, b"/", name], path);
-        // SAFETY: a path that ends in 0.
+        // SAFETY: the path ends in 0.
         if length.is_some() && unsafe { libc::access(path.as_ptr().cast(), libc::X_OK) } == 0 {
             return length;
         }
@@ -262,7 +262,7 @@ impl MappedProgram {
 
     fn map(descriptor: c_int) -> Option<Self> {
         let mut about = MaybeUninit::<libc::stat>::zeroed();
-        // SAFETY: an open descriptor, and a valid place for the answer.
+        // SAFETY: the descriptor is open, and `about` is a valid place for the answer.
         if unsafe { libc::fstat(descriptor, about.as_mut_ptr()) } != 0 {
             return None;
         }
@@ -280,7 +280,7 @@ impl MappedProgram {
     }
 
     fn bytes(&self) -> &[u8] {
-        // SAFETY: a mapping of this length, which exists until the drop. A program that is about to start keeps its
+        // SAFETY: the mapping has this length and exists until the drop. A program that is about to start keeps its
         // length.
         unsafe { core::slice::from_raw_parts(self.start.cast(), self.length) }
     }
@@ -288,7 +288,7 @@ impl MappedProgram {
 
 impl Drop for MappedProgram {
     fn drop(&mut self) {
-        // SAFETY: the mapping of `map`.
+        // SAFETY: `map` made the mapping with this length.
         unsafe { libc::munmap(self.start, self.length) };
     }
 }

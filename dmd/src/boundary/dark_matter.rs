@@ -23,7 +23,7 @@ pub(crate) extern "C" fn begin(rows: bool) -> RunNumber {
         return dumping;
     }
     let run = ENGINE.runs.next();
-    // The thread that writes a dump holds `dumping`, and reads the marks.
+    // A thread that writes a dump holds `dumping` and reads the marks, so this run must not reset them then.
     if rows
         && let Some(_dumping) = ENGINE.dumping.try_hold()
         && ENGINE.runs.claim(run)

@@ -143,8 +143,8 @@ pub(crate) unsafe extern "C" fn local_reset(options: *const c_char) -> c_int {
     }
 }
 
-/// How often the end of the process tries to write its dump while another dump is being written. All tries together
-/// take some seconds.
+/// The number of times that the process tries to write its last dump while another dump is being written. All tries
+/// together take some seconds.
 const TRIES: usize = 500;
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 /// A reporter that waits forever for another thread must not keep the process alive.

@@ -1,5 +1,5 @@
 //! Handles SIGTERM and SIGINT in a process that `libdmd.so` records. If the program has no handler, the handler here
-//! writes the dump of the process's end, and then lets the signal end the process.
+//! writes the last dump, and then lets the signal end the process.
 //!
 //! `libdmd.so` hides this handler from the program ([`HiddenHandler`]): the program sees the default action, and any
 //! action that the program installs replaces the handler. If the program ignores the signal at the start, the signal
@@ -78,7 +78,7 @@ pub(crate) fn start() {
         // SAFETY: all zeros are valid, and `sigaction` leaves them or fills the action.
         if !failed && unsafe { found.assume_init() }.sa_sigaction == libc::SIG_DFL {
             let action = action();
-            // SAFETY: an action for one of the signals that it is for.
+            // SAFETY: the action is complete, and its handler is for this signal.
             unsafe { libc::sigaction(signal, &raw const action, null_mut()) };
         }
     }
@@ -143,14 +143,14 @@ pub(crate) fn while_the_process_ends(write: impl FnOnce()) {
     ENDING_SINCE.store(now(), Ordering::Relaxed);
     let action = action();
     for (signal, _) in ENDING.iter().zip(&before).filter(|(_, before)| before.is_some()) {
-        // SAFETY: an action for one of the signals that it is for.
+        // SAFETY: the action is complete, and its handler is for this signal.
         unsafe { libc::sigaction(*signal, &raw const action, null_mut()) };
     }
     signals::leave_ending_open();
     write();
     for (signal, before) in ENDING.iter().zip(&before) {
         if let Some(before) = before {
-            // SAFETY: the action from before.
+            // SAFETY: `before` is the action that the system returned for this signal.
             unsafe { libc::sigaction(*signal, before, null_mut()) };
         }
     }
@@ -243,7 +243,7 @@ fn send_later(signal: c_int, after: Duration) -> bool {
         event.sigev_notify = libc::SIGEV_SIGNAL;
         event.sigev_signo = signal;
         let mut timer: c_int = -1;
-        // SAFETY: an event, and a place for the number of the timer.
+        // SAFETY: `event` is valid, and `timer` is a place for the timer's number.
         unsafe {
             libc::syscall(libc::SYS_timer_create, libc::CLOCK_MONOTONIC, &raw const event, &raw mut timer)
         };
@@ -253,7 +253,7 @@ fn send_later(signal: c_int, after: Duration) -> bool {
     let nanoseconds = libc::timespec { tv_sec: after.as_secs() as _, tv_nsec: after.subsec_nanos().into() };
     let once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let time = libc::itimerspec { it_interval: once, it_value: nanoseconds };
-    // SAFETY: the number of a timer or one that the kernel refuses, and a time.
+    // SAFETY: `time` is valid, and the kernel refuses a number that is not a timer's.
     let result = unsafe {
         libc::syscall(
             libc::SYS_timer_settime,

@@ -132,8 +132,8 @@ with_caller!(
         => record_for, ["r8", "r9"], ["x4", "x5"]
 );
 
-/// All hooks share this one function: a walk of the stack that steps through it would need one more step for each
-/// further frame.
+/// All hooks call this one function directly. If there were further functions between a hook and the engine, a walk of
+/// the stack would need one more step for each of them.
 ///
 /// # Safety
 ///

@@ -63,7 +63,8 @@ impl LiveFrames {
                 bias: Some(module.bias as u64),
             })
             .collect();
-        // On this thread only: the engine's guard is this thread's. A program does not read its sources.
+        // The look-up must stay on this thread, because the engine's guard protects only this thread. A program does
+        // not read its sources.
         frames.look_up(&places, &modules, &SymbolOptions::new().threads(1).sources(false));
     }
 }

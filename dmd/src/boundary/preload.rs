@@ -63,17 +63,17 @@ pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
         let Some((setup, first)) = EngineSetup::parse(variable) else { return ENGINE.switch_off() };
         if first.is_none() && process::hands_on(&setup.options) {
             let users = setup.variable.unwrap_or_default();
-            // SAFETY: the environment of the process, which has no second thread, and the entry found in it.
+            // SAFETY: the process has no second thread; `entry` was found in its environment.
             unsafe { process::start_again(environment.cast_const().cast(), entry, users) };
         }
-        // SAFETY: the value of the entry found above, and the process has no second thread.
+        // SAFETY: the process has no second thread; the pointer is the value of the entry found above.
         unsafe { process::start(first, entry.wrapping_add(NAME.len())) };
         ENGINE.start(setup);
         recording::start();
         recorder::is_preloaded();
         ending::start();
         if !setup.options.children {
-            // SAFETY: the entry's place in the environment, and the process has no second thread.
+            // SAFETY: the process has no second thread; `at` is the entry's place in its environment.
             unsafe { process::leave_out(at) };
         }
     });

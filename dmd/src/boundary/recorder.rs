@@ -269,7 +269,7 @@ impl Recorder {
     #[inline(always)]
     pub(crate) fn begin_move(self, address: *mut u8) -> MovingBlock {
         let mut moving = MovingBlock(MoveRoom::EMPTY);
-        // SAFETY: room for the engine to write to.
+        // SAFETY: `moving` is room for the engine to write to.
         unsafe { (self.0.begin_move)(address.cast(), &raw mut moving.0) };
         moving
     }

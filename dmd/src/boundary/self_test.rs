@@ -136,7 +136,7 @@ fn stress(allocator: Allocator) -> bool {
     let left = blocks_of(ODD)[0] as u64;
     let kept = live.load(Ordering::Relaxed);
     say_anyway(format_args!(
-        "stress: {} allocations by {THREADS} threads, {left} of {kept} blocks left found, {} dropped, {} stack nodes",
+        "stress: {} allocations by {THREADS} threads, {left} of {kept} live blocks found, {} dropped, {} stack nodes",
         THREADS * ROUNDS,
         ENGINE.dropped(),
         ENGINE.tree().nodes()

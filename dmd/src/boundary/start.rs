@@ -20,7 +20,7 @@ static AT_START: extern "C" fn() = process_starts;
 extern "C" fn process_starts() {
     // Exit handlers that the program registers later run before this one.
     #[cfg(not(target_os = "linux"))]
-    // SAFETY: a function of this library, which the C library calls at the end of the process.
+    // SAFETY: the C library calls this function of this library at the end of the process.
     unsafe {
         libc::atexit(entry::process_ends)
     };

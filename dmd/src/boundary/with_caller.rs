@@ -1,7 +1,7 @@
 //! Functions that pass the place of their call on to another function.
 
 /// Passes the two words of its own [caller](crate::tables::stack::Caller) on to the callee. The caller is the hook:
-/// frames further in belong to DMD. The second word is 0 on aarch64. Before the words, the function may pass another
+/// inner frames belong to DMD. The second word is 0 on aarch64. Before the words, the function may pass another
 /// argument: its value, and the instructions that load the value. `[unsafe]` before the name marks functions with a
 /// contract.
 macro_rules! with_caller {

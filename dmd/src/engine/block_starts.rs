@@ -14,7 +14,7 @@ use crate::tables::trace_id::TraceId;
 use crate::tables::{observers, thread};
 
 impl Engine {
-    /// Records a block. `caller` is the hook: frames further in belong to DMD.
+    /// Records a block. `caller` is the hook: inner frames belong to DMD.
     #[inline(always)]
     pub(crate) fn record(&self, address: usize, requested: usize, usable: UsableBytes, caller: Caller) {
         if !self.records_all() {

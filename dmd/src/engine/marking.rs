@@ -60,8 +60,8 @@ impl Engine {
         self.phase() == Phase::On && !is_part && self.dropped() == 0
     }
 
-    /// Marks the block that starts at this address, or with `enclosing` the block that contains it. `caller` as for
-    /// [`record`](Self::record).
+    /// Marks the block that starts at this address, or with `enclosing` the block that contains it. `caller` has the
+    /// same meaning as in [`record`](Self::record).
     pub(crate) fn report(
         &self,
         address: usize,
@@ -135,14 +135,14 @@ impl Engine {
             let trace = self.trace_of_report(caller);
             if self.marks.fault(ReportFault { kind, address, path, trace }) <= MOST_SAID {
                 let line = format_args!("Unknown pointer {address:#x}");
-                // A dump or a collection lists the fault. A report outside of both cannot list it, so the log prints
-                // it.
+                // A dump or a collection lists the faults of its reports. The fault of any other report is in no list,
+                // so the log prints it.
                 if slot().run.get() != 0 { log::mention(line) } else { log::say(line) }
             }
         });
     }
 
-    /// Removes a reporter's marks for a path, or for all paths if it is `NONE`. Reporter 0 has no marks.
+    /// Removes a reporter's marks for a path, or for all paths if `path` is `NONE`. Reporter 0 has no marks.
     pub(crate) fn withdraw(&self, reporter: ReporterNumber, path: PathId) {
         if reporter == 0 {
             return;

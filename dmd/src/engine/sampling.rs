@@ -17,7 +17,7 @@ use dmd_format::sample;
 /// The session number while the engine takes no sample. No slot has this number.
 pub(super) const NO_SESSION: u32 = 1;
 
-/// The maximum mean distance, in bytes. With a larger one, a sample would have no block.
+/// The maximum mean distance, in bytes. With a larger distance, a sample would contain no blocks.
 pub(super) const LARGEST_MEAN: usize = 1 << 40;
 
 impl Engine {
@@ -46,7 +46,7 @@ impl Engine {
         }
     }
 
-    /// Records a block if it is sampled. `caller` as for [`record`](Self::record).
+    /// Records a block if it is sampled. `caller` has the same meaning as in [`record`](Self::record).
     #[inline(never)]
     pub(super) fn record_sample(&self, address: usize, requested: usize, usable: usize, caller: Caller) {
         if self.phase() != Phase::Sampling || !slot::has_room() {

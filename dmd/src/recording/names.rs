@@ -25,7 +25,7 @@ pub(super) fn thread_ends(number: u32, system_id: u32) {
     }
 }
 
-/// For the child of a fork: forgets the names of its parent's threads.
+/// Forgets the names of the parent's threads. The child of a fork calls this.
 pub(super) fn forget() {
     NAMES.hold().clear();
 }

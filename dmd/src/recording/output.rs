@@ -41,7 +41,7 @@ pub(super) struct RecordingOutput {
     modules: Vec<u8>,
     /// The system's time at the start, in nanoseconds.
     started: u64,
-    /// The tick of the next watermark, before which all events are written: the start of the last pass.
+    /// The tick of the next watermark: the start of the last pass. All events before this tick are written.
     passed: u64,
     /// The number of passes since the last event, at most 2. A third pass would write nothing new.
     quiet_passes: u32,
@@ -233,7 +233,7 @@ impl RecordingOutput {
         self.file = None;
     }
 
-    /// For the child of a fork: forgets the file, since it belongs to the parent.
+    /// Forgets the file, since the file belongs to the parent. The child of a fork calls this.
     pub(super) fn leave_to_parent(&mut self) {
         FAILED.store(false, Ordering::Relaxed);
         if let Some(file) = self.file.take()

@@ -20,7 +20,7 @@ pub(super) struct BufferSlot {
     /// The number of the lease's thread; 0 if none of its events was recorded.
     thread: AtomicU32,
     system_id: AtomicU32,
-    /// How often the name of the thread was looked up.
+    /// The number of times that the name of the thread was looked up.
     names: AtomicU32,
 }
 
@@ -126,7 +126,8 @@ pub(super) fn slot_for(lease: Option<usize>) -> Option<&'static BufferSlot> {
     if place.load(Ordering::Relaxed).is_null() && !memory::map_once(place, &MAPPED) {
         return None;
     }
-    // SAFETY: a segment of `map_once`. Its zeros are valid slots, and it is never unmapped.
+    // SAFETY: the pointer is null or points to a segment of `map_once`, whose zeros are valid slots. Segments are never
+    // unmapped.
     let segment = unsafe { place.load(Ordering::Acquire).as_ref() }?;
     Some(&segment[lease % SEGMENT])
 }
@@ -134,7 +135,7 @@ pub(super) fn slot_for(lease: Option<usize>) -> Option<&'static BufferSlot> {
 /// All slots that exist.
 pub(super) fn all() -> impl Iterator<Item = &'static BufferSlot> {
     let segments = ALL.iter().filter_map(|place| {
-        // SAFETY: null, or a segment of `map_once`, which is never unmapped.
+        // SAFETY: the pointer is null or points to a segment of `map_once`, which is never unmapped.
         unsafe { place.load(Ordering::Acquire).as_ref() }
     });
     segments.flatten().chain([&UNKNOWN])

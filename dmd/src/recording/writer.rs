@@ -40,12 +40,12 @@ pub(super) fn start() {
     }
 }
 
-/// For the child of a fork, which does not have this thread.
+/// Resets the state in the child of a fork: the thread does not exist there.
 pub(super) fn after_fork_in_child() {
     STATE.store(NONE, Ordering::Relaxed);
 }
 
-/// Wakes the thread, since a buffer waits.
+/// Wakes the writer's thread: a buffer waits to be written.
 pub(super) fn wake() {
     BELL.ring();
 }

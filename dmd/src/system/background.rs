@@ -39,7 +39,7 @@ pub(crate) fn start(bell: &'static Bell, body: fn()) -> bool {
     let started = with_signals_blocked(|| {
         let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
         let body: *mut c_void = body as *mut c_void;
-        // SAFETY: a place for the thread, attributes, and a function that takes such a pointer.
+        // SAFETY: `thread` is a place for the thread, the attributes are valid, and `run` takes this pointer.
         unsafe { libc::pthread_create(thread.as_mut_ptr(), attributes.as_ptr(), run, body) == 0 }
     });
     // SAFETY: as above.

@@ -16,8 +16,8 @@ use crate::system::slot::{Inside, slot};
 use crate::system::threads::{ThreadTable, for_each_thread, read_of_thread};
 use crate::system::{confined, error_numbers, fork, process_id, signals};
 
-/// How often the copy checks whether the process still exists: another process may hold the other end of its socket
-/// open.
+/// The time between two checks of the copy whether the process still exists. The checks are needed because another
+/// process may hold the other end of the copy's socket open.
 const LOOK_MILLISECONDS: c_int = 500;
 
 /// The maximum time in which a copy closes its descriptors.
@@ -189,7 +189,7 @@ fn clone_process(
     let before = signals::block_all();
     let made = fork::with_all_locks(|| {
         let mut threads = ThreadTable::listed();
-        // SAFETY: no flags: a child with its own memory, on a copy of this stack.
+        // SAFETY: without flags, the child gets its own memory and a copy of this stack.
         let child = unsafe { libc::syscall(libc::SYS_clone, 0_usize, 0_usize, 0_usize, 0_usize, 0_usize) };
         match child {
             0 => {
@@ -241,7 +241,7 @@ pub(crate) fn end(copy: CopyHandle) {
 /// Waits until a copy has ended.
 fn wait_for(process: c_int) {
     loop {
-        // SAFETY: a null pointer requests no status. The flag is for children that send no signal.
+        // SAFETY: a null pointer requests no status. The flag includes children that send no signal.
         let waited = unsafe { libc::waitpid(process, core::ptr::null_mut(), libc::__WALL) };
         if waited >= 0 || error_number() != libc::EINTR {
             return;
@@ -255,7 +255,7 @@ fn begin(socket: c_int) {
     // A kernel that knows no such permission needs none.
     // SAFETY: lets other processes of this user read this one's memory.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, NOTHING, NOTHING, NOTHING) };
-    // SAFETY: a string that ends in 0.
+    // SAFETY: the name ends in 0.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"dmd-copy".as_ptr(), NOTHING, NOTHING, NOTHING) };
     close_all_but(socket);
 }

@@ -187,21 +187,21 @@ impl EngineThread {
             }
             // The last page separates the mapping from other mappings.
             for page in [start, start.wrapping_add(bytes - PAGE)] {
-                // SAFETY: a page of the mapping, and no code uses it yet.
+                // SAFETY: the page is a part of the mapping, and no code uses it yet.
                 unsafe { libc::mprotect(page.cast(), PAGE, libc::PROT_NONE) };
             }
             self.memory.store(start.expose_provenance(), Ordering::Relaxed);
         }
         let end = start.wrapping_add(STACK);
-        // SAFETY: the rest of the mapping, and its last thread has ended.
+        // SAFETY: the mapping has room behind the stack, and the last thread in it has ended.
         let pointer = unsafe { thread_locals::copy_to(end) };
         self.thread_pointer.store(pointer, Ordering::Relaxed);
         let distance = core::ptr::from_ref(slot()).addr().wrapping_sub(thread_pointer());
         let slot = core::ptr::with_exposed_provenance::<ThreadSlot>(pointer.wrapping_add(distance));
-        // SAFETY: the slot of the copy, and no thread uses it yet.
+        // SAFETY: the slot is a part of the copy, and no thread uses it yet.
         unsafe { &*slot }.engine_thread.set(number as u16 + 1);
         let words = end.cast::<usize>().wrapping_sub(WORDS);
-        // SAFETY: words on the stack, and no thread uses them yet.
+        // SAFETY: the words are on the stack, and no thread uses them yet.
         unsafe { words.write_bytes(0, WORDS) };
         // SAFETY: as above.
         unsafe { words.wrapping_add(GO_ON).write((run as *const ()).expose_provenance()) };
@@ -283,7 +283,7 @@ impl EngineThread {
     }
 
     fn bell(&self) -> Option<&'static Bell> {
-        // SAFETY: null, or a static.
+        // SAFETY: the pointer is null or points to a static.
         unsafe { self.bell.load(Ordering::Relaxed).as_ref() }
     }
 }
@@ -323,7 +323,7 @@ pub fn at_end(destructor: Destructor, object: *mut c_void) {
 
 impl EngineThread {
     fn show_name(&self) {
-        // SAFETY: null, or a static.
+        // SAFETY: the pointer is null or points to a static.
         if let Some(name) = unsafe { self.name.load(Ordering::Relaxed).as_ref() } {
             // SAFETY: the call sets the name of this thread, and the name ends in 0.
             unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
@@ -339,8 +339,8 @@ fn here() -> Option<&'static EngineThread> {
 pub(crate) fn end() -> ! {
     if let Some(engine_thread) = here() {
         engine_thread.state.store(ENDED, Ordering::SeqCst);
-        // SAFETY: a valid place for the stack pointer. Only this thread uses it, since an ended engine thread is not
-        // continued.
+        // SAFETY: the pointer is a valid place for the stack pointer. Only this thread uses it, since an ended engine
+        // thread is not continued.
         unsafe { leave(engine_thread.stack_pointer.get()) };
     }
     // SAFETY: the call ends this thread.
@@ -363,8 +363,8 @@ pub(crate) fn pause_point() {
         // The call has ended, perhaps before it found this engine thread paused.
         ANY_WAITS.store(true, Ordering::SeqCst);
     }
-    // SAFETY: a valid place for the stack pointer. In the state `PAUSED`, only `go_on` uses the stack, and it waits
-    // until this thread has ended.
+    // SAFETY: the pointer is a valid place for the stack pointer. In the state `PAUSED`, only `go_on` uses the stack,
+    // and it waits until this thread has ended.
     unsafe { leave(engine_thread.stack_pointer.get()) };
     engine_thread.show_name();
 }

@@ -52,7 +52,7 @@ pub(crate) fn alloc(layout: Layout) -> *mut u8 {
     let free = heap.free[class];
     if free != 0 {
         let block = core::ptr::with_exposed_provenance_mut::<usize>(free);
-        // SAFETY: a free block of this heap. Its first word is the address of the next free block.
+        // SAFETY: the block is a free block of this heap, so its first word is the address of the next free block.
         heap.free[class] = unsafe { block.read() };
         heap.live += bytes_of(class);
         return block.cast();
@@ -138,11 +138,11 @@ unsafe impl core::alloc::GlobalAlloc for InternalAllocator {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if owns(block) {
-            // SAFETY: a block of the region, so `alloc` made it. The caller passes its layout and does not use it any
-            // more.
+            // SAFETY: the block is in the region, so `alloc` made it. The caller passes its layout and does not use it
+            // any more.
             unsafe { dealloc(block, layout) }
         } else {
-            // SAFETY: a block outside of the region is a mapping of its size, rounded up in the same way.
+            // SAFETY: outside of the region, each block is a mapping of its size, rounded up in the same way.
             unsafe { memory::unmap_for_dump(block, layout.size().next_multiple_of(4096)) }
         }
     }

@@ -105,7 +105,7 @@ impl Lock {
         }
     }
 
-    /// For the child of a fork, whose only thread holds the lock: frees the lock. No thread waits for it.
+    /// Frees the lock in the child of a fork. The only thread of the child holds the lock, so no thread waits for it.
     pub(crate) fn free_in_child(&self) {
         self.0.store(FREE, Ordering::Release);
     }

@@ -71,7 +71,7 @@ pub(crate) fn map_once<T>(place: &AtomicPtr<T>, mapped: &AtomicUsize) -> bool {
     if place.compare_exchange(null_mut(), fresh.cast(), Ordering::AcqRel, Ordering::Acquire).is_ok() {
         mapped.fetch_add(bytes, Ordering::Relaxed);
     } else {
-        // SAFETY: mapped above with this size, and no other thread has seen it.
+        // SAFETY: this function mapped the bytes with this size, and no other thread has seen them.
         unsafe { unmap(fresh, bytes) };
     }
     true
@@ -121,8 +121,7 @@ pub(crate) fn prefetch_to_read<T>(place: *const T) {
 ///
 /// `pages` came from [`map`] with the same size, and they are not used any more.
 pub(crate) unsafe fn unmap(pages: *mut u8, bytes: usize) {
-    // SAFETY: pages of `map_pages` with this size that are no longer in use: the caller of this function guarantees
-    // both.
+    // SAFETY: the caller guarantees that the pages came from `map_pages` with this size and are no longer in use.
     unsafe { unmap_pages(pages, bytes) };
     TABLES.fetch_sub(bytes, Ordering::Relaxed);
 }
@@ -133,8 +132,7 @@ pub(crate) unsafe fn unmap(pages: *mut u8, bytes: usize) {
 ///
 /// `pages` came from [`map_for_log`] with the same size, and they are not used any more.
 pub(crate) unsafe fn unmap_for_log(pages: *mut u8, bytes: usize) {
-    // SAFETY: pages of `map_pages` with this size that are no longer in use: the caller of this function guarantees
-    // both.
+    // SAFETY: the caller guarantees that the pages came from `map_pages` with this size and are no longer in use.
     unsafe { unmap_pages(pages, bytes) };
     LOGS.fetch_sub(bytes, Ordering::Relaxed);
 }
@@ -145,8 +143,7 @@ pub(crate) unsafe fn unmap_for_log(pages: *mut u8, bytes: usize) {
 ///
 /// `pages` came from [`map_for_dump`] with the same size, and they are not used any more.
 pub(crate) unsafe fn unmap_for_dump(pages: *mut u8, bytes: usize) {
-    // SAFETY: pages of `map_pages` with this size that are no longer in use: the caller of this function guarantees
-    // both.
+    // SAFETY: the caller guarantees that the pages came from `map_pages` with this size and are no longer in use.
     unsafe { unmap_pages(pages, bytes) };
     OTHERS.fetch_sub(bytes, Ordering::Relaxed);
 }
@@ -210,7 +207,7 @@ impl<T> ZeroedPool<T> {
                 self.mapped.fetch_add(Self::MAPPING, Ordering::Relaxed);
                 return fresh.cast();
             }
-            // SAFETY: mapped above, and no other thread has seen it.
+            // SAFETY: this function mapped the bytes, and no other thread has seen them.
             unsafe { unmap(fresh, Self::MAPPING) };
         }
     }

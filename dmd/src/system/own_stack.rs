@@ -22,7 +22,7 @@ pub(crate) fn run<T, F: FnOnce() -> T>(body: F) -> T {
     let mut work = StackWork { body: Some(body), result: None };
     // SAFETY: `top` is the end of a mapping that is large enough, and `work_on` takes `work`.
     unsafe { call_on(stack.expose_provenance() + BYTES, work_on::<T, F>, (&raw mut work).cast()) };
-    // SAFETY: mapped above with this size, and `call_on` has returned from it.
+    // SAFETY: this function mapped the stack with this size, and `call_on` has returned from it.
     unsafe { memory::unmap_for_dump(stack, BYTES) };
     work.result.expect("the work was done")
 }

@@ -158,7 +158,7 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
     if path.is_absolute() || folder.is_null() {
         return path.to_owned();
     }
-    // SAFETY: a string of `getcwd` or of `keep`, and neither is ever freed.
+    // SAFETY: the string comes from `getcwd` or from `keep`, and neither is ever freed.
     let folder = unsafe { CStr::from_ptr(folder) };
     path_of(folder.to_bytes()).join(path)
 }

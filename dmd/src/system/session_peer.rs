@@ -43,7 +43,7 @@ pub(crate) extern "C" fn set(descriptor: c_int) -> c_int {
         if own < 0 {
             return 0;
         }
-        // SAFETY: a fresh descriptor that this function owns.
+        // SAFETY: the descriptor is new, and this function owns it.
         let own = File::from(unsafe { OwnedFd::from_raw_fd(own) });
         SOCKET.store(own.metadata().map_or(0, |about| about.ino()), Ordering::Relaxed);
         PROCESS.store(std::process::id(), Ordering::Relaxed);
@@ -101,7 +101,7 @@ impl Write for &SessionPeer {
     /// would end the program.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let start = bytes.as_ptr().cast();
-        // SAFETY: an open descriptor, and a valid slice of bytes.
+        // SAFETY: the descriptor is open, and `bytes` is a valid slice.
         let sent = unsafe { libc::send(self.0.as_raw_fd(), start, bytes.len(), libc::MSG_NOSIGNAL) };
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
     }

@@ -33,19 +33,19 @@ pub(crate) fn end_by(signal: c_int) -> ! {
     // Call the kernel by number: in `libdmd.so`, `sigaction` is the program's view.
     let default = [0_u64; 4];
     let no_old = null_mut::<u64>();
-    // SAFETY: an array in the kernel's layout of an action; all zeros are the default action. A set of signals has 8
-    // bytes.
+    // SAFETY: `default` has the kernel's layout of an action, in which all zeros are the default action. A set of
+    // signals has 8 bytes.
     unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, &raw const default, no_old, 8_usize) };
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `set` is a place for the set.
     unsafe { libc::sigemptyset(set.as_mut_ptr()) };
     // SAFETY: `sigemptyset` made the set.
     unsafe { libc::sigaddset(set.as_mut_ptr(), signal) };
-    // SAFETY: a set, and a null pointer for the old set.
+    // SAFETY: the set is valid, and a null pointer requests no old set.
     unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), null_mut()) };
     // SAFETY: the function has no precondition.
     let thread = unsafe { libc::syscall(libc::SYS_gettid) };
-    // SAFETY: sends a signal to this thread.
+    // SAFETY: the call only sends a signal to this thread.
     unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), thread, signal) };
     // A filter of system calls forbids the signal. So the process exits with the status that a shell would return.
     // SAFETY: `_exit` ends the process.
@@ -87,7 +87,7 @@ pub(crate) fn held<T>(body: impl FnOnce() -> T) -> T {
             take(signal);
         }
     }
-    // SAFETY: the state from before, as the call above returned it.
+    // SAFETY: the call above returned this state.
     unsafe { pthread_setcancelstate(cancel, null_mut()) };
     // SAFETY: `pthread_sigmask` above succeeded and wrote the set.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), null_mut()) };
@@ -112,7 +112,7 @@ fn take(signal: i32) {
     // SAFETY: `sigemptyset` made the set.
     unsafe { libc::sigaddset(set.as_mut_ptr(), signal) };
     let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a set and a time; a null pointer requests no details of the signal.
+    // SAFETY: the set and the time are valid. A null pointer requests no details of the signal.
     unsafe { libc::sigtimedwait(set.as_ptr(), null_mut(), &raw const no_time) };
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn block_all() -> u64 {
 pub(crate) fn set_mask(signals: u64) -> u64 {
     let mut before = 0_u64;
     let bytes = size_of::<u64>();
-    // SAFETY: the kernel's set of signals, and a valid place for the old set.
+    // SAFETY: `signals` is a set in the kernel's format, and `before` is a valid place for the old set.
     unsafe {
         libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const signals, &raw mut before, bytes)
     };

@@ -49,7 +49,7 @@ impl ThreadTable {
         if pages.is_null() {
             return None;
         }
-        // SAFETY: zeroed pages of this size, which only this thread uses.
+        // SAFETY: the pages are zeroed and have this size, and only this thread uses them.
         let bytes = unsafe { slice::from_raw_parts_mut(pages, BYTES) };
         let mut threads = Self { bytes, listed: 0, recorded: 0 };
         // SAFETY: the function has no precondition.
@@ -98,7 +98,7 @@ impl ThreadTable {
 
 impl Drop for ThreadTable {
     fn drop(&mut self) {
-        // SAFETY: mapped with this size, and no code uses the bytes after this call.
+        // SAFETY: the bytes were mapped with this size, and no code uses them after this call.
         unsafe { memory::unmap_for_dump(self.bytes.as_mut_ptr(), BYTES) };
     }
 }
@@ -120,7 +120,7 @@ pub(super) fn for_each_thread(mut each: impl FnMut(&[u8])) {
     let folder = open(c"/proc/self/task");
     let mut list = [0; LIST];
     loop {
-        // SAFETY: a valid place for a part of the list. The call fails if there is no folder.
+        // SAFETY: `list` is a valid place for a part of the list. The call fails if there is no folder.
         let filled = unsafe { libc::syscall(libc::SYS_getdents64, folder, list.as_mut_ptr(), list.len()) };
         let Some(mut rest) = usize::try_from(filled).ok().and_then(|filled| list.get(..filled)) else {
             break;
@@ -152,7 +152,7 @@ fn read(number: u64, file: &str, into: &mut [u8]) -> usize {
     };
     let Ok(path) = CStr::from_bytes_until_nul(&path) else { return 0 };
     let file = open(path);
-    // SAFETY: a valid place for these bytes. The call fails if there is no file.
+    // SAFETY: `into` is a valid place for these bytes. The call fails if there is no file.
     let filled = unsafe { libc::read(file, into.as_mut_ptr().cast(), into.len()) };
     close(file);
     usize::try_from(filled).unwrap_or(0)
@@ -160,11 +160,11 @@ fn read(number: u64, file: &str, into: &mut [u8]) -> usize {
 
 /// Opens a file. Returns its descriptor, or -1.
 fn open(path: &CStr) -> c_int {
-    // SAFETY: a string that ends in 0.
+    // SAFETY: the path ends in 0.
     unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) }
 }
 
 fn close(descriptor: c_int) {
-    // SAFETY: a descriptor of this module, or -1, which the call rejects.
+    // SAFETY: this module opened the descriptor, or it is -1, which the call rejects.
     unsafe { libc::close(descriptor) };
 }

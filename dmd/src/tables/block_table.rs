@@ -344,12 +344,12 @@ impl BlockTable {
         for plane in 0..PLANES {
             let Some(root) = self.root(plane) else { continue };
             for (high, middle) in root.iter().enumerate() {
-                // SAFETY: null, or a middle of `make`, and the table never unmaps one.
+                // SAFETY: the pointer is null or points to a middle of `make`, and the table never unmaps one.
                 let Some(middle) = (unsafe { middle.load(Ordering::Acquire).as_ref() }) else { continue };
                 for (low, (leaf, chunk)) in middle.leaves.iter().zip(&middle.sparse).enumerate() {
-                    // SAFETY: null, or a leaf of `make_line`, and the table never unmaps one.
+                    // SAFETY: the pointer is null or points to a leaf of `make_line`, and the table never unmaps one.
                     let leaf = unsafe { leaf.load(Ordering::Acquire).as_ref() };
-                    // SAFETY: null, or a chunk of `make_slot`, and the table never unmaps one.
+                    // SAFETY: the pointer is null or points to a chunk of `make_slot`, and the table never unmaps one.
                     let chunk = unsafe { chunk.load(Ordering::Acquire).as_ref() };
                     if leaf.is_some() || chunk.is_some() {
                         each((high << MIDDLE_BITS) + (low << LEAF_BITS) + plane, leaf, chunk);
@@ -386,7 +386,7 @@ impl BlockTable {
     /// The slot of an address; `None` if it has none.
     fn slot(&self, address: usize) -> Option<&SparseSlot> {
         let first = self.middle(address)?.sparse[leaf_index(address)].load(Ordering::Acquire);
-        // SAFETY: null, or a chunk of `make_slot`, and the table never unmaps one.
+        // SAFETY: the pointer is null or points to a chunk of `make_slot`, and the table never unmaps one.
         unsafe { first.as_ref() }?.find(place_index(address))
     }
 
@@ -403,7 +403,7 @@ impl BlockTable {
             return Some(&self.root);
         }
         let root = self.planes[plane].load(Ordering::Acquire);
-        // SAFETY: null, or a root of `make`, and the table never unmaps one.
+        // SAFETY: the pointer is null or points to a root of `make`, and the table never unmaps one.
         unsafe { root.as_ref() }
     }
 
@@ -412,7 +412,7 @@ impl BlockTable {
         if address & !MOST_BLOCKS != 0 {
             return self.other_middle(address);
         }
-        // SAFETY: null, or a middle of `make`, and the table never unmaps one.
+        // SAFETY: the pointer is null or points to a middle of `make`, and the table never unmaps one.
         unsafe { self.root[address >> MIDDLE_BITS].load(Ordering::Acquire).as_ref() }
     }
 
@@ -420,7 +420,7 @@ impl BlockTable {
     #[inline(never)]
     fn other_middle(&self, address: usize) -> Option<&MiddleTable> {
         let middle = self.root(address % PLANES)?.get(address >> MIDDLE_BITS)?.load(Ordering::Acquire);
-        // SAFETY: null, or a middle of `make`, and the table never unmaps one.
+        // SAFETY: the pointer is null or points to a middle of `make`, and the table never unmaps one.
         unsafe { middle.as_ref() }
     }
 
@@ -475,11 +475,11 @@ impl BlockTable {
         match place.compare_exchange(null_mut(), fresh.cast(), Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => {
                 self.mapped.fetch_add(size_of::<T>(), Ordering::Relaxed);
-                // SAFETY: a fresh mapping of this size. Its zeros are null pointers and empty words.
+                // SAFETY: the mapping is new and has this size. Its zeros are null pointers and empty words.
                 Some(unsafe { &*fresh.cast::<T>() })
             }
             Err(other) => {
-                // SAFETY: mapped above, and no other thread has its address.
+                // SAFETY: this function mapped the bytes, and no other thread has their address.
                 unsafe { memory::unmap(fresh, size_of::<T>()) };
                 // SAFETY: another thread stored this part, and the table never unmaps one.
                 Some(unsafe { &*other })
@@ -492,7 +492,7 @@ impl MiddleTable {
     #[inline(always)]
     fn leaf(&self, address: usize) -> Option<&TableLeaf> {
         let leaf = self.leaves[leaf_index(address)].load(Ordering::Acquire);
-        // SAFETY: null, or a leaf of `make_line`, and the table never unmaps one.
+        // SAFETY: the pointer is null or points to a leaf of `make_line`, and the table never unmaps one.
         unsafe { leaf.as_ref() }
     }
 }

@@ -133,7 +133,7 @@ impl AllocationRing {
 
     fn unmap(&mut self) {
         if !self.rows.is_null() {
-            // SAFETY: mapped with this capacity, and no pointer to the mapping is left.
+            // SAFETY: the rows were mapped with this capacity, and no pointer to the mapping is left.
             unsafe { memory::unmap_for_log(self.rows.cast(), self.capacity * size_of::<LoggedAllocation>()) };
         }
     }

@@ -325,7 +325,7 @@ impl Marks {
         Some(PathTable { text: pages::copy(text)?, list: pages::copy(list)? })
     }
 
-    /// A copy of the faults, for the same reason. `None` if memory is short.
+    /// A copy of the faults: the caller is slow, and reporters and forks wait for the lock. `None` if memory is short.
     pub(crate) fn faults(&self) -> Option<FaultList<true>> {
         let faults = self.faults.hold();
         Some(FaultList { list: pages::copy(&faults.list)?, counts: faults.counts })

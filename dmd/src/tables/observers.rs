@@ -72,7 +72,7 @@ impl EventBatch<'_> {
 
 /// Receives the events. Calls for the same lease never run at the same time.
 pub(crate) trait Observer: Sync {
-    /// Gets the next events of a thread.
+    /// Receives the next events of a thread.
     fn observe(&self, source: EventSource, batch: &EventBatch<'_>);
 
     /// Runs when a thread gets a lease, before its first block is recorded. The thread holds no lock.

@@ -272,7 +272,7 @@ impl Peak {
     #[inline]
     fn numbered(&self, number: u32) -> Option<&StackChange> {
         let segment = self.segments.get(number as usize / SEGMENT)?.load(Ordering::Acquire);
-        // SAFETY: null, or a segment of `make`. Segments are never unmapped.
+        // SAFETY: the pointer is null or points to a segment of `make`. Segments are never unmapped.
         let segment = unsafe { segment.as_ref() }?;
         Some(&segment[number as usize % SEGMENT])
     }

@@ -289,7 +289,7 @@ impl PendingEvents {
         ((self.recent().len() - ended) as u64, ended as u64)
     }
 
-    /// Starts or stops to keep addresses and ticks. The caller holds the lock of the lease.
+    /// Starts or stops keeping addresses and ticks. The caller holds the lock of the lease.
     pub(crate) fn set_observed(&self, observed: bool) {
         if observed && !self.is_observed() {
             for seen in &self.seen {

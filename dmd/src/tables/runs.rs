@@ -71,7 +71,8 @@ impl Runs {
         self.of_dump.compare_exchange(run, 0, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// For the child of a fork: forgets the runs, since their threads do not exist here, or continue in the parent.
+    /// Forgets the runs. The child of a fork calls this: the threads of the runs continue in the parent, not in the
+    /// child.
     pub(crate) fn after_fork_in_child(&self) {
         self.of_dump.store(0, Ordering::SeqCst);
         self.seize(0);

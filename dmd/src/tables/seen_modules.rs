@@ -58,7 +58,7 @@ pub(crate) fn for_each_lock(each: &mut dyn FnMut(&Lock)) {
 pub(crate) fn iter() -> impl Iterator<Item = &'static SeenModule> {
     let mut next = NEWEST.load(Ordering::Acquire);
     core::iter::from_fn(move || {
-        // SAFETY: null, or a record of `add`. Records do not change.
+        // SAFETY: the pointer is null or points to a record of `add`. Records do not change.
         let seen = unsafe { next.as_ref() }?;
         next = seen.older;
         Some(seen)
@@ -112,7 +112,7 @@ fn add(pc: usize, node: TraceId) {
     }
     let module = LoadedLibrary { path, build_id, ..module };
     let seen = SeenModule { module, since: node, older: NEWEST.load(Ordering::Relaxed) };
-    // SAFETY: fresh memory of that size, aligned to 16, from the arena.
+    // SAFETY: the arena returned new memory of this size, aligned to 16.
     unsafe { place.write(seen) };
     NEWEST.store(place, Ordering::Release);
     COUNT.fetch_add(1, Ordering::Relaxed);

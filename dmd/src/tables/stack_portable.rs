@@ -47,7 +47,7 @@ impl ThreadStack {
         let each = |frame: &backtrace::Frame| {
             let pc = frame.ip().addr();
             // The stack pointer of a frame is the stack pointer at its call. So the stack pointers of DMD's own frames
-            // are below the hook's. Frames further out may be on another stack, at lower addresses.
+            // are below the hook's. Outer frames may be on another stack, at lower addresses.
             is_program = is_program || frame.sp().addr() > caller;
             if is_program && pc as u64 >= FIRST_PC {
                 self.frames[count] = pc;

@@ -121,7 +121,7 @@ extern "C" fn thread_ends(pointer: *mut c_void) {
         return thread_end::watch(pointer);
     }
     slot.ending.set(true);
-    // SAFETY: null, or this thread's lease, which the arena never unmaps.
+    // SAFETY: the pointer is null or points to this thread's lease, which the arena never unmaps.
     if let Some(lease) = unsafe { slot.state.replace(null_mut()).cast::<Lease>().as_ref() } {
         give_back(lease, false);
     }
@@ -187,7 +187,7 @@ impl Lease {
         self.count();
     }
 
-    /// Hands an event that does not fit into the list to observers.
+    /// Passes an event to observers, if the event does not fit into the list.
     pub(crate) fn observe(&self, event: impl FnOnce() -> TableEvent) {
         if self.pending.is_observed() {
             let _held = self.hold();
@@ -260,7 +260,7 @@ impl Lease {
 /// This thread's lease, if it has one. The caller is [`Inside`].
 #[inline(always)]
 pub(crate) fn lease() -> Option<&'static Lease> {
-    // SAFETY: null, or this thread's lease, which the arena never unmaps.
+    // SAFETY: the pointer is null or points to this thread's lease, which the arena never unmaps.
     unsafe { slot().state.get().cast::<Lease>().as_ref() }
 }
 
@@ -284,7 +284,7 @@ pub(crate) fn with_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<
 fn with_new_lease<T>(body: impl FnOnce(&Lease) -> T) -> Option<T> {
     let slot = slot();
     let lease = new_lease()?;
-    // SAFETY: leased above, so only this thread uses it.
+    // SAFETY: this thread leased it above, so no other thread uses it.
     unsafe { &mut *lease.state.get() }.stack.forget();
     lease.begin_thread();
     if slot.ending.get() {
@@ -306,13 +306,13 @@ fn with_new_lease<T>(body: impl FnOnce(&Lease) -> T) -> Option<T> {
 fn new_lease() -> Option<&'static Lease> {
     let _held = POOL.lock.hold();
     let free = POOL.free.load(Ordering::Relaxed);
-    // SAFETY: null, or a lease, which the arena never unmaps.
+    // SAFETY: the pointer is null or points to a lease, which the arena never unmaps.
     if let Some(lease) = unsafe { free.as_ref() } {
         POOL.free.store(lease.next_free.load(Ordering::Relaxed), Ordering::Relaxed);
         return Some(lease);
     }
     let fresh = POOL.arena.take(size_of::<Lease>()).cast::<Lease>();
-    // SAFETY: null, or zeroed bytes, which are a valid lease with an unseeded sampler.
+    // SAFETY: the pointer is null or points to zeroed bytes, which are a valid lease with an unseeded sampler.
     let lease = unsafe { fresh.as_ref() }?;
     let made = POOL.made.fetch_add(1, Ordering::Relaxed);
     // SAFETY: the lease is new, and no other thread has its address.
@@ -327,13 +327,13 @@ fn new_lease() -> Option<&'static Lease> {
 
 /// All leases, in use or free.
 fn leases() -> impl Iterator<Item = &'static Lease> {
-    // SAFETY: null, or a lease, which the arena never unmaps.
+    // SAFETY: the pointer is null or points to a lease, which the arena never unmaps.
     let at = |place: &AtomicPtr<Lease>| unsafe { place.load(Ordering::Acquire).as_ref() };
     core::iter::successors(at(&POOL.all), move |lease| at(&lease.next))
 }
 
-/// For a copy of the process, which has no other thread: calls `each` with the thread pointer and the last stack of
-/// each thread with a lease.
+/// Calls `each` with the thread pointer and the last stack of each thread with a lease. Only a copy of the process, in
+/// which no other thread runs, may call this.
 pub(crate) fn for_each_stack(each: &mut dyn FnMut(usize, &ThreadStack)) {
     for lease in leases() {
         let thread = lease.thread_pointer.load(Ordering::Relaxed);
@@ -358,7 +358,7 @@ pub(crate) fn observe(place: ObserverPlace, observer: &'static dyn Observer) {
     set_observed();
 }
 
-/// Stops to hand events to the observer of a place.
+/// Stops handing events to the observer of a place.
 pub(crate) fn stop_observing(place: ObserverPlace) {
     observers::switch_off(place);
     set_observed();
@@ -382,7 +382,7 @@ pub(crate) fn hand_over_all(mut each: impl FnMut(usize)) {
     observers::take_alone();
 }
 
-/// For the child of a fork: frees the leases of threads that do not exist in the child.
+/// Frees the leases of threads that do not exist in the child of a fork. The child calls this.
 pub(crate) fn forget_other_threads() {
     // The events so far belong to the parent.
     leases().for_each(|lease| lease.pending.skip_list());

@@ -284,7 +284,7 @@ impl TraceTree {
     #[inline]
     fn node(&self, id: TraceId) -> Option<&StackNode> {
         let segment = self.segments[id.0 as usize / SEGMENT].load(Ordering::Acquire);
-        // SAFETY: null, or a segment of `new_node`, and the tree never unmaps one.
+        // SAFETY: the pointer is null or points to a segment of `new_node`, and the tree never unmaps one.
         let segment = unsafe { segment.as_ref() }?;
         Some(&segment[id.0 as usize % SEGMENT])
     }

@@ -234,7 +234,7 @@ fn of_an_allocator_that_tells_no_sizes() {
     }
 }
 
-/// Sizes are the C library's sizes, even if it checks each block.
+/// The recorded sizes are the C library's sizes, even if the C library checks each block.
 #[test]
 fn as_large_as_the_c_library_says() {
     let folder = tempfile::tempdir().unwrap();

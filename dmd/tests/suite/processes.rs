@@ -213,7 +213,7 @@ fn the_tool_is_tried_by_either_hook() {
             if options.contains("test") {
                 assert!(text.ends_with("] test: 8 checks, all passed\n"), "{options}: {text}");
             } else {
-                assert!(text.contains(" 400 of 400 blocks left found, 0 dropped"), "{options}: {text}");
+                assert!(text.contains(" 400 of 400 live blocks found, 0 dropped"), "{options}: {text}");
             }
         }
     }

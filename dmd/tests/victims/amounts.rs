@@ -89,7 +89,7 @@ impl MemoryReporter for Mixed {
             let path = format!("explicit/scratch/{index}");
             collect_report!(out, path, Heap, Bytes, 10_000 * index, "Memory used by scratch space.");
         }
-        // Not in the row for amounts, since the memory is outside of the heap or of `explicit/`.
+        // The row for amounts leaves these reports out, since the memory is outside of the heap or of `explicit/`.
         collect_report!(out, "explicit/mapped", NonHeap, Bytes, 1_000_000, "Memory of a mapped file.");
         collect_report!(out, "cache-bytes", Other, Bytes, ZLIB.bytes(), "Memory used by zlib.");
     }

@@ -50,7 +50,7 @@ fn free(value: impl Sized) {
     const OTHER: c_int = 77;
     // SAFETY: the C library has no precondition for this.
     let place = unsafe { errno_place() };
-    // SAFETY: a valid pointer to this thread's error number.
+    // SAFETY: `place` is a valid pointer to this thread's error number.
     unsafe { *place = OTHER };
     drop(value);
     // SAFETY: as above.
@@ -142,7 +142,7 @@ fn main() {
             }
         });
         (0..FORKS).for_each(|_| fork(childs_file.as_ref()));
-        // A thread that still runs may send to a thread that has ended.
+        // Keep the results until all threads have ended: a thread that still runs may send to a thread that has ended.
         let ends: Vec<_> = workers.into_iter().map(|worker| worker.join().expect("no panic")).collect();
         drop(ends);
         ended.store(true, Ordering::Relaxed);

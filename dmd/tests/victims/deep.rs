@@ -55,7 +55,7 @@ fn on_other_stacks() {
     let hole = map(4 * PART);
     stacker::grow(2 * PART, || {
         let lower = 0_u8;
-        // SAFETY: mapped above, and no code uses the pages.
+        // SAFETY: the pages were mapped above, and no code uses them.
         assert_eq!(unsafe { libc::munmap(hole, 4 * PART) }, 0);
         stacker::grow(3 * PART, || {
             let upper = 0_u8;

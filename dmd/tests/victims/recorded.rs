@@ -129,7 +129,7 @@ static TO_FREE: OnceLock<Vec<usize>> = OnceLock::new();
 
 extern "C" fn free_all() {
     for block in TO_FREE.get().into_iter().flatten() {
-        // SAFETY: a block of `malloc`, and no other code frees it.
+        // SAFETY: `malloc` allocated the block, and no other code frees it.
         unsafe { libc::free(std::ptr::with_exposed_provenance_mut(*block)) };
     }
 }
@@ -142,22 +142,22 @@ fn free_without_room() {
     TO_FREE.get_or_init(|| (0..200_000).map(|_| unsafe { libc::malloc(100) }.expose_provenance()).collect());
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: fresh pages: one for the stack, and one without access below it.
+    // SAFETY: new pages overwrite no memory. One is for the stack, and one without access is below it.
     let pages = unsafe { libc::mmap(std::ptr::null_mut(), 2 * PAGE, access, kind, -1, 0) }.cast::<u8>();
-    // SAFETY: the first of the pages.
+    // SAFETY: this is the first of the two pages, and no code uses it yet.
     assert_eq!(unsafe { libc::mprotect(pages.cast(), PAGE, libc::PROT_NONE) }, 0);
     let (mut here, mut there) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-    // SAFETY: a valid place for a context.
+    // SAFETY: `there` is a valid place for a context.
     unsafe { libc::getcontext(there.as_mut_ptr()) };
     // SAFETY: `getcontext` has filled it.
     let there: &mut libc::ucontext_t = unsafe { there.assume_init_mut() };
-    // SAFETY: the second page.
+    // SAFETY: the result is the second of the two pages.
     there.uc_stack.ss_sp = unsafe { pages.add(PAGE) }.cast();
     there.uc_stack.ss_size = PAGE;
     there.uc_link = here.as_mut_ptr();
     // SAFETY: the context has a stack, and a context to continue with.
     unsafe { libc::makecontext(there, free_all, 0) };
-    // SAFETY: a valid place for this context, and a context with a function.
+    // SAFETY: `here` is a valid place for this context, and `there` is a context with a function.
     unsafe { libc::swapcontext(here.as_mut_ptr(), there) };
 }
 
@@ -240,7 +240,7 @@ fn main() {
             }
             let file = std::env::current_exe().and_then(std::fs::File::open).expect("this program's file");
             for descriptor in 500..520 {
-                // SAFETY: duplicates a descriptor that `file` keeps open.
+                // SAFETY: `file` keeps the duplicated descriptor open.
                 unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&file), descriptor) };
             }
             let second = churn(3, 100_000);

@@ -1,4 +1,4 @@
-//! The smoke steps by the wrapper. Usage: `smoke_wrapper FOLDER`, with `DMD` set.
+//! Runs the smoke steps with the wrapper. Usage: `smoke_wrapper FOLDER`, with `DMD` set.
 
 #[path = "smoke/steps.rs"]
 mod steps;

@@ -54,7 +54,7 @@ fn nothing() {
     assert_eq!(dmd::allocation_site(&raw const *make_point()), None);
 }
 
-/// The engine takes a sample.
+/// An observer cannot track allocation sites while the engine takes a sample.
 fn sampled() {
     let observer = MemoryObserver::new();
     let error = observer.set_tracking_allocation_sites(true).unwrap_err();
@@ -314,7 +314,7 @@ fn classes_and_nurseries() {
         .collect();
     assert_eq!(classes, [Some("Point"), Some("Line"), Some("Point"), None].repeat(5));
     let nursery = |bytes| of(&entries, bytes).iter().map(|entry| entry.in_nursery).collect::<Vec<bool>>();
-    assert_eq!(nursery(5001), [true, false], "the chunk is in it, the block at its address is not");
+    assert_eq!(nursery(5001), [true, false], "the chunk is in the nursery, a later block is not");
     assert_eq!(nursery(5002), [false]);
     drop((beside, after));
 }
@@ -336,7 +336,7 @@ fn collections() {
     let number = cycle();
     assert_eq!(LAST.load(Ordering::Relaxed), number);
     observer.set_on_garbage_collection(Some(Arc::new(|_, _| panic!("the handler"))));
-    assert_eq!(cycle(), number + 1, "a panic of a handler must not leave it");
+    assert_eq!(cycle(), number + 1, "a panic of a handler must not leave the handler");
     assert_eq!(LAST.load(Ordering::Relaxed), number);
     observer.set_uncaught_exception_handler(Some(Arc::new(|owner, panic| {
         assert_eq!((owner.max_allocations_log_length(), panic), (4321, "the handler"));

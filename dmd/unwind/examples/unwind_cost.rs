@@ -53,7 +53,7 @@ mod measure {
                     let registers = UnwindRegsX86_64::new(pc, sp, fp);
                     let mut frames = unwinder.iter_frames(pc, registers, cache, &mut read);
                     out.len = 0;
-                    // The first is this function itself.
+                    // The first frame is this function itself.
                     while let Ok(Some(frame)) = frames.next() {
                         if out.len == MOST {
                             break;
@@ -173,7 +173,7 @@ mod measure {
         // SAFETY: the library has only the compiler's own constructors.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
         assert!(!handle.is_null());
-        // SAFETY: an open library.
+        // SAFETY: the library is open, and the name ends in 0.
         let function = unsafe { libc::dlsym(handle, c"pass".as_ptr()) };
         assert!(!function.is_null());
         // SAFETY: the function has this type.
@@ -181,7 +181,8 @@ mod measure {
         (folder, function)
     }
 
-    /// Three mixes of frames: usual shapes; one in four that realigns its stack; one whose CFA counts from rbx.
+    /// Three mixes of four shapes of frames: all shapes are usual; one shape realigns its stack; the CFA of one shape
+    /// counts from rbx.
     const SHAPES: [(&str, [c_int; 4]); 3] = [
         ("through a library", [0, 1, 2, 3]),
         ("... with realigned stacks", [0, 5, 2, 3]),

@@ -229,7 +229,7 @@ impl Cache {
         // SAFETY: `map` returned a fresh mapping of `bytes`, aligned to a page, and no other thread has its address
         // yet.
         unsafe { new.write(CacheSlots { bits, used: AtomicUsize::new(0), wide: AtomicPtr::default() }) };
-        // SAFETY: the same mapping. It is never unmapped, and the line above initialized the header.
+        // SAFETY: `new` is never unmapped, and the line above initialized its header.
         let slots = unsafe { &*new };
         if let Some(old) = old {
             slots.wide.store(old.wide.load(Ordering::Relaxed), Ordering::Relaxed);

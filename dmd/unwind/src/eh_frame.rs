@@ -155,7 +155,7 @@ impl FunctionEntry<'_> {
 
 enum EhFrameEntry<'a> {
     Function(FunctionEntry<'a>),
-    /// A CIE.
+    /// A common information entry (CIE).
     Other,
     Terminator,
 }

@@ -2,10 +2,10 @@
 //!
 //! A step by a usual rule depends on the frame that it leaves, the rule of its pc, and one or two words of the stack.
 //! The rules of permanent modules do not change. Suppose that a walk reaches a frame of the last walk, and that all
-//! words that the last walk read further out are unchanged. Then the outer part of the walk would give the same
-//! frames. This is certain, since it assumes nothing about the code that ran in between: the code may have returned,
-//! thrown, jumped or switched stacks. It is true only if all outer steps were usual steps. Otherwise, and on stacks
-//! that are not the thread's own, a walk goes to the outermost frame.
+//! words that the last walk read beyond this frame are unchanged. Then the outer part of the walk would give the same
+//! frames. This conclusion assumes nothing about the code that ran in between: the code may have returned, thrown,
+//! jumped or switched stacks. The conclusion is valid only if all outer steps were usual steps. Otherwise, and on
+//! stacks that are not the thread's own, a walk goes to the outermost frame.
 //!
 //! Each frame has a tag, made from its caller's tag and its pc. Frames that still exist keep their tags, so the walk
 //! can identify a stack without reading its outer frames.
@@ -149,7 +149,7 @@ impl<T: Copy> LastStack<T> {
         });
         let left = places.len();
         let fresh = MOST - left;
-        // A walk may end at a frame if all steps further out are usual steps.
+        // A walk may end at a frame if all outer steps are usual steps.
         let usual = unusual.map_or(fresh, |places| places - left);
         let Some((frame, words)) = met else {
             self.trusted = if sure_end && self.starts_on(stack, fresh) { usual } else { 0 };
@@ -170,7 +170,7 @@ impl<T: Copy> LastStack<T> {
     #[inline(always)]
     fn unchanged(&self, sp: usize, stack: &StackRange) -> usize {
         let mut kept = &self.kept[..self.trusted];
-        // Memory further in than `sp` may be unmapped.
+        // Memory below `sp` may be unmapped.
         while let Some((innermost, others)) = kept.split_last()
             && innermost.frame.sp < sp
         {
@@ -190,7 +190,7 @@ impl<T: Copy> LastStack<T> {
         let differs = |kept: &KeptWalk<T>| {
             strip(word(kept.words.pc)) != kept.frame.pc || word(kept.words.fp) != kept.second
         };
-        // The words of the innermost frame are further in than the frame itself.
+        // The words of the innermost frame are below the frame itself, so they are not compared.
         let (several, others) = kept[..kept.len() - 1].as_chunks::<CHECKED>();
         for (at, kept) in several.iter().enumerate() {
             if let Some(changed) = kept.iter().position(differs) {

@@ -35,7 +35,7 @@
 //! ```
 //!
 //! A usual step depends only on the [`StackFrame`] and the words that the step reads. So a walk can stop at a frame of
-//! the thread's last walk if no word further out has changed: see [`LastStack`].
+//! the thread's last walk if all words of the outer frames are unchanged: see [`LastStack`].
 //!
 //! # Limits
 //!

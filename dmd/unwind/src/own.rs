@@ -27,7 +27,8 @@ mod block {
     pub(crate) const BEFORE: usize = 0x700;
     pub(crate) const START: usize = 0;
     pub(crate) const END: usize = 0x700;
-    /// The same. The thread's static variables follow the control block, so the distance is larger.
+    /// The maximum distance from the thread pointer to the end of the stack's memory, in bytes. The thread's static
+    /// variables follow the control block, so the distance is larger than on x86-64.
     pub(crate) const BEHIND: usize = 64 << 20;
 }
 
@@ -44,8 +45,8 @@ pub(crate) fn stack_of_this_thread() -> Option<(usize, usize)> {
     }
     let word = |address: usize| {
         let word = core::ptr::with_exposed_provenance::<usize>(address);
-        // SAFETY: a multiple of 8 in pages that `is_readable` checked, or in the control block itself, which stays
-        // mapped while this thread runs. The read is volatile, since the C library owns the block.
+        // SAFETY: the address is a multiple of 8. It is in pages that `is_readable` checked, or in the control block
+        // itself, which stays mapped while this thread runs. The read is volatile, since the C library owns the block.
         unsafe { word.read_volatile() }
     };
     (first..end - 2 * WORD).step_by(WORD).find_map(|at| {

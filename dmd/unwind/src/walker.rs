@@ -47,7 +47,7 @@ pub(crate) enum WalkStart {
     /// The first frame with this pc.
     #[cfg_attr(target_arch = "x86_64", expect(dead_code, reason = "for other processors"))]
     At(usize),
-    /// This frame, whose pc is at the address `pc_at`. It is further out than the start, and the walk takes no step to
+    /// This frame, whose pc is at the address `pc_at`. It is an outer frame of the start, and the walk takes no step to
     /// it.
     #[cfg_attr(target_arch = "aarch64", expect(dead_code, reason = "for other processors"))]
     Frame { sp: usize, fp: usize, pc_at: usize },

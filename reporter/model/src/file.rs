@@ -67,7 +67,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<ReportSet, ReadError> {
     read_with(path, &ReadOptions::default())
 }
 
-/// As [`read`], with other limits.
+/// Like [`read`], with other limits.
 ///
 /// # Errors
 ///

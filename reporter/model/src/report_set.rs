@@ -133,7 +133,7 @@ impl ReportSet {
         self.view(&self.rows[row])
     }
 
-    /// As [`presence`](Self::presence), for a row that must exist.
+    /// Like [`presence`](Self::presence), for a row that must exist.
     pub(crate) fn presence_at(&self, row: usize) -> Presence {
         self.rows[row].presence
     }

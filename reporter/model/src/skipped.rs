@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// Why a part was not measured.
+/// The reason why a part was not measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum SkipReason {
@@ -20,7 +20,7 @@ pub enum SkipReason {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct SkippedPart {
-    /// The reason.
+    /// The reason why the part was not measured.
     pub reason: SkipReason,
     /// The type of the part, as returned by [`core::any::type_name`].
     pub type_name: &'static str,

@@ -120,8 +120,8 @@ fn named(process: &str) -> Cow<'_, str> {
 /// With fewer reports for each thread, threads cost more than they save.
 const REPORTS_A_THREAD: usize = 100_000;
 
-/// The most threads. More do not help, since most sets have few processes. A query for the number of processors
-/// allocates ten kilobytes.
+/// The maximum number of threads. More do not help, since most sets have few processes. A query for the number of
+/// processors allocates ten kilobytes.
 const MOST_THREADS: usize = 4;
 
 /// The trees of all processes, built on several threads if there are many reports; no thread outlives the call.

@@ -70,7 +70,7 @@ pub struct Warning {
     pub kind: WarningKind,
     /// The name of the reporter or process, or a place in a file such as `reports[12].amount`.
     pub subject: String,
-    /// What is wrong; lower case, without a full stop.
+    /// The description of the fault, in lower case and without a full stop.
     pub message: String,
 }
 

@@ -21,9 +21,9 @@ struct CounterSlot {
     /// A sum modulo 2^64: one thread may free a block that another thread allocated.
     bytes: AtomicUsize,
     leased: AtomicBool,
-    /// The kernel's number of the lessee; 0 without a lessee.
+    /// The kernel's number of the thread that leases the slot; 0 if no thread leases it.
     thread: AtomicU32,
-    /// An address on the lessee's stack.
+    /// An address on the stack of that thread.
     stack: AtomicUsize,
 }
 
@@ -45,7 +45,7 @@ static SHARED: CounterSlot = CounterSlot::new();
 const FRESH: usize = usize::MAX;
 /// The thread has no slot and uses the shared one.
 const SHARING: usize = usize::MAX - 1;
-/// As `SHARING`, and the thread also records its last block; see [`noted`].
+/// The thread uses the shared slot, and also records its last block; see [`noted`].
 const NOTING: usize = usize::MAX - 2;
 
 std::thread_local! {
@@ -119,7 +119,7 @@ pub(crate) fn noted<T>(make: impl FnOnce() -> T) -> (T, NotedBlock) {
     (value, NOTED.get())
 }
 
-/// As [`noted`], but returns only the block's address; 0 if no allocator is declared.
+/// Like [`noted`], but returns only the block's address; 0 if no allocator is declared.
 pub(crate) fn block_of<T>(make: impl FnOnce() -> T) -> (T, usize) {
     let (value, noted) = noted(make);
     (value, noted.block)

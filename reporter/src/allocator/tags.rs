@@ -54,7 +54,7 @@ pub(crate) fn in_use() -> bool {
 /// The layout to allocate a block with a tag. The block then starts at a granule of the table and reaches into the next
 /// one. `None` if the layout would be too large.
 #[inline]
-#[allow(unsafe_code, reason = "a check that the compiler does not leave out")]
+#[allow(unsafe_code, reason = "the condition holds, and the compiler would keep the safe function's check")]
 pub(super) fn raised(layout: Layout) -> Option<Layout> {
     // The size of a layout is at most `isize::MAX`, so rounding up does not overflow.
     let size = layout.size().next_multiple_of(table::UNIT).max(table::LEAST_SIZE);
@@ -94,7 +94,7 @@ pub(super) fn tag_of(block: *const u8) -> TagNumber {
     table::tag_of(block.addr())
 }
 
-/// Removes the tag of a block that may be freed. Returns the tag.
+/// Removes the tag of a block that the allocator may free or move next. Returns the tag.
 #[inline]
 pub(super) fn remove(block: *const u8) -> TagNumber {
     table::remove(block.addr())

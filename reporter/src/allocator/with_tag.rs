@@ -51,7 +51,7 @@ impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
     pub(super) unsafe fn realloc_with_tag(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: the caller guarantees that `size`, rounded up to `layout.align()`, does not exceed `isize::MAX`.
         let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
-        // Removed first: another thread may get the address as soon as the allocator has moved the block.
+        // Remove the tag first: another thread may get the address as soon as the allocator has moved the block.
         let tag = tags::remove(pointer);
         if tag == NO_TAG {
             // The layout of the old block may be too small for a tag, so the block cannot grow in place.

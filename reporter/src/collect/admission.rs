@@ -1,12 +1,15 @@
 //! Decides whether a collection may start.
 //!
-//! If a reporter starts a collection on its own thread, the collection is recognized and refused at once. If it does
-//! so on another thread, this is impossible: a thread has no mark of the reporter that it works for. Each such
-//! collection runs the reporter again, and the reporter starts yet another collection, so the number of simultaneous
-//! collections must be bounded. When [`MOST_AT_ONCE`] collections run, further collections are refused until all of
-//! them have ended. If only the next collection were refused, the reporters behind the first one would start as many
-//! again at each level. If the reporter does not wait for its thread, few collections run at the same time, but each
-//! starts during the one before. [`LONGEST_CHAIN`] bounds such a chain.
+//! If a reporter starts a collection on its own thread, this crate refuses the collection at once. If the reporter
+//! starts the collection on another thread, this crate cannot recognize it: a thread has no mark of the reporter that
+//! it works for. Each such collection runs the reporter again, and the reporter starts yet another collection. So two
+//! numbers are bounded:
+//!
+//! - The number of simultaneous collections: when [`MOST_AT_ONCE`] collections run, further collections are refused
+//!   until all of them have ended. If new collections were allowed as soon as one ends, the waiting reporters would
+//!   start as many collections again.
+//! - The length of a chain of collections in which each starts during the previous one ([`LONGEST_CHAIN`]). Such a
+//!   chain occurs if the reporter does not wait for its thread: then few collections run at the same time.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,9 +19,10 @@ const MOST_AT_ONCE: usize = 32;
 const LONGEST_CHAIN: u32 = 1000;
 
 struct UnderWay {
-    /// The process of these collections. After a fork, the child process starts without any.
+    /// The process that runs these collections. After a fork, the child process starts without collections.
     process: u32,
-    /// For each running collection: the number of collections before it that each started during the one before.
+    /// For each running collection: the number of earlier collections in its chain. Each collection of a chain started
+    /// during the previous one.
     chains: Vec<u32>,
     is_full: bool,
 }
@@ -49,7 +53,9 @@ pub(crate) fn admit() -> Result<CollectRight, String> {
         } else {
             format!("{LONGEST_CHAIN} collections in a row each started while another ran")
         };
-        return Err(format!("nothing was collected: {why}; a reporter must not start one on another thread"));
+        return Err(format!(
+            "nothing was collected: {why}; a reporter must not start a collection on another thread"
+        ));
     }
     under_way.chains.push(chain);
     Ok(CollectRight { process, chain })

@@ -108,7 +108,7 @@ fn answer() {
     for request in requests {
         request.answer(&thread);
     }
-    // Not earlier: a request that closes without an answer of this thread marks the thread as silent.
+    // This must come last: a request that closes without an answer of this thread marks the thread as silent.
     thread.set_silent(false);
 }
 
@@ -129,7 +129,7 @@ struct AskedThread {
 }
 
 impl AskedThread {
-    /// Whether the collection has no reason to wait for the thread.
+    /// Whether the collection can stop waiting for the thread.
     fn is_settled(&self) -> bool {
         match self.progress {
             ThreadProgress::Done => true,
@@ -322,8 +322,8 @@ impl AskedThread {
             // The reporters of an ended thread are gone, too.
             ThreadProgress::Asked if self.thread.has_ended() => return None,
             ThreadProgress::Asked if self.thread.is_silent() => {
-                let why = "it does not call memory_reporter::answer_here(), or has not since an earlier collection \
-                           waited for it";
+                let why = "it does not call memory_reporter::answer_here(), or has not called it since it missed an \
+                earlier collection";
                 (WarningKind::Unavailable, why.to_owned())
             }
             ThreadProgress::Asked => {

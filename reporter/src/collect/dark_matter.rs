@@ -1,7 +1,7 @@
 //! With DMD: `heap-unclassified` by module, type and function, and the tree `twice-reported`.
 //!
 //! Invariant: the reports under `explicit/heap-unclassified/` add up to `heap-allocated` minus all other HEAP reports
-//! under `explicit/`, to the byte. So a view shows the same sum that it would compute without them.
+//! under `explicit/`, to the byte. A view without these reports would compute the same sum.
 
 use memory_report::tree::{BY_AMOUNT, COUNTED_TWICE};
 use memory_report::{Kind, Report, ReportSet, Units, path_segment};

@@ -53,7 +53,7 @@ impl Default for CollectOptions {
 }
 
 impl CollectOptions {
-    /// The defaults.
+    /// The default options.
     pub fn new() -> Self {
         Self::default()
     }
@@ -83,11 +83,11 @@ impl CollectOptions {
         self
     }
 
-    /// Other threads run the reporters of their [`register_local`](crate::register_local) when they call
-    /// [`answer_here`](crate::answer_here). After all other reporters have run, the collection waits for these
+    /// Other threads run the reporters that they registered by [`register_local`](crate::register_local) when they
+    /// call [`answer_here`](crate::answer_here). After all other reporters have run, the collection waits for these
     /// threads, for at most `at_most` in total, and warns about threads that do not answer. A thread that missed a
     /// collection still receives requests, but collections do not wait for it until it calls `answer_here` again.
-    /// Default: the collection includes no other threads. Live requests set a quarter of their deadline.
+    /// Default: the collection does not include other threads. Live requests set a quarter of their deadline.
     #[must_use]
     pub fn ask_threads(mut self, at_most: Duration) -> Self {
         self.ask_threads = Some(at_most);
@@ -169,7 +169,7 @@ pub fn collect() -> ReportSet {
 
 /// A collection of exactly the reporters given to it, without the registered reporters.
 ///
-/// Use it for tests, which then do not see each other's reporters, and for reporters on the stack. Without
+/// Use it for reporters on the stack, and for tests: a test then does not see the reporters of other tests. Without
 /// [`with_process`](Self::with_process), the program need not declare an allocator, and gets no warning about it.
 ///
 /// ```
@@ -428,7 +428,7 @@ impl<'a> CollectionDriver<'a> {
         if outcome.refused {
             self.refused = admission::refused();
             let message = "while it ran, collections were refused because too many ran at the same time; a \
-                           reporter must not start one on another thread";
+                           reporter must not start a collection on another thread";
             self.warn(WarningKind::Nested, name, message);
         }
         if outcome.nested {
@@ -458,7 +458,7 @@ impl<'a> CollectionDriver<'a> {
         self.set.append(outcome.set);
     }
 
-    /// Handles the result of dropping the reporter: some part of the program may have unregistered it meanwhile.
+    /// Handles the result of dropping the reporter: the program may have unregistered the reporter during its run.
     fn gone(&mut self, name: &ReporterName, dropped: ContainedResult<()>) {
         if dropped.nested {
             let message = "its destructor called collect_reports; nothing was collected there";
@@ -490,7 +490,7 @@ impl<'a> CollectionDriver<'a> {
             self.run(&ReporterName::ask(&reporter), &reporter);
         }
         if admission::refused() != self.refused {
-            let message = "other collections were refused meanwhile: too many ran at the same time";
+            let message = "other collections were refused during this one: too many ran at the same time";
             self.warn(WarningKind::Nested, "collect_reports", message);
         }
         consistency::check(&mut self.set);

@@ -19,7 +19,7 @@ pub(crate) struct Marks {
 pub(crate) enum PointerAnswer {
     /// The pointer belongs to a block with this many usable bytes.
     Block(usize),
-    /// The engine has no such block, but may not record all blocks.
+    /// The engine has no block for the pointer, but it may not record all blocks.
     Unknown,
     /// The engine records all blocks, and the pointer belongs to no block.
     Fault(PointerFault),
@@ -69,7 +69,8 @@ impl Marks {
         PointerAnswer::from_result((self.engine.mark)(inside.cast(), self.path, ENCLOSING | self.allocator))
     }
 
-    /// Whether a live block is here that no reporter has reported in this collection; false if that is unknown.
+    /// Whether a live block contains this address, and no reporter has reported the block in this collection. False if
+    /// that is unknown.
     pub(crate) fn is_unreported(self, inside: *const u8) -> bool {
         (self.engine.is_unreported)(inside.cast())
     }

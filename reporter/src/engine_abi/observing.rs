@@ -48,7 +48,7 @@ impl<'a> EngineTypeName<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(clippy::exhaustive_structs, reason = "passes through the table")]
 pub struct LogLimits {
-    /// The limits of a log.
+    /// The probability with which the log keeps an allocation, from 0 to 1.
     pub probability: f64,
     /// The largest number of allocations that the log keeps.
     pub length: u64,
@@ -68,7 +68,8 @@ pub struct LogState {
     pub lost: u64,
 }
 
-/// Calls `each` for each block that `call` passes to the given function with the given context.
+/// Lends `each` to another library: gives `call` a C function and its context. The C function passes each block to
+/// `each`.
 #[allow(unsafe_code, reason = "lends a closure to another library")]
 fn for_each_block(each: &mut dyn FnMut(&BlockRow), call: impl FnOnce(*mut c_void, EachBlock)) {
     unsafe extern "C" fn add(context: *mut c_void, block: &BlockRow) {
@@ -102,7 +103,7 @@ pub(crate) fn ticks() -> u64 {
     engine().map_or(0, |engine| (engine.ticks)())
 }
 
-/// The Rust type of the blocks that a stack allocated; `None` if the stack does not contain it.
+/// The Rust type of the blocks that a stack allocated; `None` if the stack does not contain a type.
 #[allow(unsafe_code, reason = "calls a function of another library")]
 pub fn site_type(site: u64) -> Option<String> {
     unsafe extern "C" fn set(context: *mut c_void, name: &EngineTypeName<'_>) {
@@ -171,7 +172,7 @@ impl AllocationLog {
         for_each_block(each, |context, add| unsafe { (self.engine.drain_log)(self.number, context, add) });
     }
 
-    /// As [`drain`](Self::drain), but does not look up symbols. Returns the state of the log before draining.
+    /// Like [`drain`](Self::drain), but does not look up symbols. Returns the state of the log before draining.
     #[allow(unsafe_code, reason = "calls a function of another library")]
     #[cfg(feature = "live")]
     pub(crate) fn drain_places(&self, each: &mut dyn FnMut(&BlockRow)) -> LogState {

@@ -23,13 +23,13 @@ pub(crate) fn start_tracking(mean: u64) -> io::Result<()> {
     done((engine.start_tracking)(mean))
 }
 
-/// Sets the peer that gets the session's dump if the process ends first. [`NO_PEER`](super::NO_PEER) removes the
-/// peer. Returns whether the session now has the peer, or, for the removal, whether it still had one.
+/// Sets the peer that gets the dump if the process ends before the session. Returns whether the session now has the
+/// peer. [`NO_PEER`](super::NO_PEER) removes the peer; then the function returns whether the session still had a peer.
 pub(crate) fn set_session_peer(descriptor: c_int) -> bool {
     engine().is_some_and(|engine| (engine.set_session_peer)(descriptor) != 0)
 }
 
-/// As [`start_tracking`] for every block, and also records all events into a file with this absolute path.
+/// Like [`start_tracking`] for every block, but also records all events into a file with this absolute path.
 #[allow(unsafe_code, reason = "calls a function of another library")]
 pub(crate) fn start_recording(path: &CStr) -> io::Result<()> {
     let engine = engine().ok_or(io::ErrorKind::Unsupported)?;

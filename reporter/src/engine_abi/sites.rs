@@ -98,7 +98,7 @@ pub fn allocation_frames(site: u64) -> Vec<SiteFrame> {
     frames(site, |engine| engine.site_frames)
 }
 
-/// As [`allocation_frames`], but with modules and offsets only, and without reading files.
+/// Like [`allocation_frames`], but with modules and offsets only, and without reading files.
 pub(crate) fn allocation_places(site: u64) -> Vec<SiteFrame> {
     frames(site, |engine| engine.site_places)
 }

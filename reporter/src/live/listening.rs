@@ -17,7 +17,7 @@ pub struct ListenOptions {
 }
 
 impl ListenOptions {
-    /// The defaults.
+    /// The default options.
     pub fn new() -> Self {
         Self::default()
     }
@@ -35,7 +35,7 @@ impl ListenOptions {
 ///
 /// # Errors
 ///
-/// If the folder exists, but other users can read it or replace it; or on a system without such sockets.
+/// If the folder exists and other users can read it or replace it, or on a system without Unix sockets.
 pub fn folder() -> Result<PathBuf, ListenError> {
     let folder = platform::socket_folder()?;
     match platform::check_private_folder(&folder) {
@@ -44,7 +44,8 @@ pub fn folder() -> Result<PathBuf, ListenError> {
     }
 }
 
-/// Answers requests of the program `about-memory` until this process ends. `about-memory` can then show its reports.
+/// Answers requests of the program `about-memory` until this process ends. `about-memory` can then show the reports of
+/// this process.
 ///
 /// ```no_run
 /// memory_reporter::listen()?;
@@ -62,7 +63,7 @@ pub fn listen() -> Result<(), ListenError> {
     listen_with(&ListenOptions::new())
 }
 
-/// As [`listen`], with options. If the process already listens, the options are ignored.
+/// Like [`listen`], but with options. If the process already listens, the options are ignored.
 ///
 /// # Errors
 ///
@@ -71,7 +72,7 @@ pub fn listen_with(options: &ListenOptions) -> Result<(), ListenError> {
     listen_until_dropped(options).map(ListenGuard::forever)
 }
 
-/// As [`listen_with`], but the process listens only until the last value that this function returned is dropped.
+/// Like [`listen_with`], but the process listens only until the last value that this function returned is dropped.
 ///
 /// # Errors
 ///
@@ -91,7 +92,7 @@ pub fn listen_until_dropped(options: &ListenOptions) -> Result<ListenGuard, List
 }
 
 /// Keeps the process listening. Dropping the last guard stops listening and removes the socket, unless the program
-/// called [`listen`]. The end of the program always does so.
+/// called [`listen`]. The end of the program also removes the socket.
 #[must_use = "dropping it ends the listening; call `listen` to listen until the program ends"]
 #[derive(Clone)]
 pub struct ListenGuard(Arc<SharedListener>);

@@ -127,7 +127,7 @@ impl PeerLog {
         if contained.lost > 0 {
             text.push_str(&format!("{{\"lost\":{}}}\n", contained.lost));
         }
-        // Cached: few stacks account for many entries, and the text of a stack has thousands of bytes.
+        // Keep each stack's text: few stacks account for many entries, and the text of a stack has thousands of bytes.
         let mut stacks = HashMap::new();
         for entry in &entries {
             let stack = entry

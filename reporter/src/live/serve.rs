@@ -145,7 +145,7 @@ impl ProcessIdentity {
 }
 
 /// Records until the peer sends a line or hangs up. After a line, sends a dump of the blocks that were allocated
-/// since and are still live.
+/// since the start of the recording and are still live.
 fn track(peer: &mut Peer, mean: u64) -> io::Result<()> {
     let mut session = match TrackingSession::start(mean) {
         Ok(session) => session,
@@ -170,7 +170,8 @@ fn track(peer: &mut Peer, mean: u64) -> io::Result<()> {
     }
 }
 
-/// Records into a file until the peer sends a line or hangs up. Both end the file. After a line, sends an answer.
+/// Records into a file until the peer sends a line or hangs up. The file is complete in both cases. After a line, sends
+/// an answer.
 fn record(peer: &mut Peer, path: &str) -> io::Result<()> {
     let session = match TrackingSession::record(path) {
         Ok(session) => session,

@@ -19,9 +19,9 @@ pub(super) const REQUEST: &str = "dmd-track";
 /// The default mean distance of samples, in bytes.
 pub(super) const SAMPLE_BYTES: u64 = 512 << 10;
 
-/// A recording session. The engine records until it is dropped.
+/// A recording session. The engine records until this value is dropped.
 pub(super) struct TrackingSession {
-    /// Whether the engine sends the dump to the peer if the process ends first.
+    /// Whether the engine sends the dump to the peer if the process ends before the session.
     has_peer: bool,
 }
 
@@ -57,7 +57,7 @@ impl TrackingSession {
     }
 
     /// Writes a dump of the blocks that were allocated since the start and are still live, and ends the session.
-    /// `None` if the process is ending: it then sends its dump to the peer itself.
+    /// `None` if the process is ending: then the engine sends the dump to the peer.
     pub(super) fn end(self) -> io::Result<Option<File>> {
         let dump = dmd_dump::temporary(engine_abi::dump);
         if self.has_peer && !engine_abi::set_session_peer(engine_abi::NO_PEER) {
@@ -70,7 +70,7 @@ impl TrackingSession {
 const BUSY: &str = "DMD already records this process (request a dump instead), or the program logs all its allocations, \
                     and a sample would miss some of them";
 
-/// The error if no engine records or waits. `Err` passes any other error through.
+/// `Ok` contains a readable error if no engine records or waits. `Err` contains any other error, unchanged.
 fn refused(error: io::Error) -> Result<io::Error, io::Error> {
     match error.kind() {
         io::ErrorKind::Unsupported => {

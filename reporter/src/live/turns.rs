@@ -27,8 +27,8 @@ pub fn collect_alone(options: &CollectOptions) -> ReportSet {
     alone(|| collect_reports(&options))
 }
 
-/// A permission that one caller of a process has at a time. No lock is held while a caller has it, so code of the
-/// program may run meanwhile. The child process of a fork has its own turn.
+/// A permission that at most one caller in a process has at a time. No lock is held while a caller has the permission,
+/// so the caller may run code of the program. The child process of a fork has its own turn.
 pub(super) struct CallerTurn {
     /// The process of the caller that has the turn; 0 if the turn is free.
     taken_by: ProcessLock<u32>,

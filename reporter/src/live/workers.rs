@@ -1,5 +1,5 @@
-//! The threads that answer. An idle thread waits for a while, so that repeated requests do not create a new thread,
-//! and so a new thread in the reports, each time.
+//! The threads that answer. An idle thread waits for a while, so that repeated requests use the same thread. A new
+//! thread for each request would be visible in the reports.
 
 use core::time::Duration;
 use std::collections::VecDeque;

@@ -11,8 +11,8 @@ use super::block::{Edge, WalkedBlock};
 use super::reading::{ComputedReading, ErasedReading, MeasuredReading, Reading};
 use super::stack_guard::StackGuard;
 
-/// The most bytes of a value. A larger result is a fault of an impl, or of a method that the impl calls. The limit
-/// leaves room for sums of several results.
+/// The maximum number of bytes of a value. A larger result is a fault of an impl, or of a method that the impl calls.
+/// The limit leaves room for sums of several results.
 pub(crate) const MOST_BYTES: usize = isize::MAX as usize >> if usize::BITS > 32 { 16 } else { 2 };
 
 /// The sum of the bytes of many parts. It does not overflow.
@@ -75,7 +75,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         self.reading
     }
 
-    /// The reading.
+    /// The reading that receives the results.
     pub fn reading(&mut self) -> &mut R {
         &mut self.reading
     }
@@ -124,7 +124,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         bytes.min(MOST_BYTES)
     }
 
-    /// Takes a `dyn` walk: with a generic one, the compiler would generate all code for a new stack again for each
+    /// Takes a `dyn` walk: with a generic walk, the compiler would generate all code for a new stack again for each
     /// type.
     #[cold]
     #[inline(never)]
@@ -208,8 +208,8 @@ impl<R: Reading> MallocSizeOfOps<R> {
     /// Whether the reading needs the names of fields and types, so that the walk visits plain data. Only then does
     /// the impl of a container visit elements that own no heap.
     ///
-    /// The constant is first, here and in `wants_steps`: for a reading without names the compiler then does not even
-    /// generate the code that depends on it.
+    /// The condition tests the constant first, here and in `wants_steps`. So for a reading without names, the compiler
+    /// does not generate the code that depends on the result.
     #[inline(always)]
     pub fn wants_names(&self) -> bool {
         R::NAMES && self.reading.wants_names()

@@ -1,4 +1,4 @@
-//! Prefetches memory, so that a walk that does more than add finds the next blocks in the cache.
+//! Prefetches memory, so that a walk with much work for each block finds the next blocks in the cache.
 //!
 //! The code of a plain sum is short enough for the processor to look far ahead by itself. The code of a walk that
 //! builds a tree is longer, and would wait for every block. Blocks that a walk reaches one after the other are often

@@ -68,8 +68,8 @@ pub trait WalkObserver: SealedReading {
         let _ = parts;
     }
 
-    /// The walk meets a shared block. `is_first`: for the first time in this collection; a call of
-    /// [`block`](Self::block) follows then. `address` is the same for every path to the block. Called only if
+    /// The walk meets a shared block. `is_first` is true if this is the first time in this collection; then a call of
+    /// [`block`](Self::block) follows. `address` is the same for every path to the block. Called only if
     /// [`Reading::NAMES`].
     fn shared(&mut self, address: usize, is_first: bool) {
         let _ = (address, is_first);
@@ -113,19 +113,19 @@ pub trait Reading: WalkObserver + Sized {
         Self::NAMES
     }
 
-    /// [`STEPS`](Self::STEPS), as [`wants_names`](Self::wants_names).
+    /// Returns [`STEPS`](Self::STEPS). [`ErasedReading`] overrides it like [`wants_names`](Self::wants_names).
     #[inline(always)]
     fn wants_steps(&self) -> bool {
         Self::STEPS
     }
 
-    /// [`MERGES`](Self::MERGES), as [`wants_names`](Self::wants_names).
+    /// Returns [`MERGES`](Self::MERGES). [`ErasedReading`] overrides it like [`wants_names`](Self::wants_names).
     #[inline(always)]
     fn merges(&self) -> bool {
         Self::MERGES
     }
 
-    /// As [`WalkObserver::enter`], for a known type of reading. The walk keeps the result on its stack and passes it
+    /// Like [`WalkObserver::enter`], for a known type of reading. The walk keeps the result on its stack and passes it
     /// to the matching [`leave_part`](Self::leave_part).
     #[inline]
     fn enter_part(&mut self, edge: Edge, type_name: fn() -> &'static str) -> usize {
@@ -133,7 +133,7 @@ pub trait Reading: WalkObserver + Sized {
         0
     }
 
-    /// As [`WalkObserver::leave`], with the result of [`enter_part`](Self::enter_part).
+    /// Like [`WalkObserver::leave`], with the result of [`enter_part`](Self::enter_part).
     #[inline]
     fn leave_part(&mut self, entered: usize) {
         let _ = entered;

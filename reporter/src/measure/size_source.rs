@@ -24,8 +24,9 @@ pub(crate) fn usable_around(block: &WalkedBlock, sizes: Option<BlockSizes>) -> u
 #[derive(Debug)]
 pub(crate) struct SizeSource {
     source: ByteSource,
-    /// The allocator's function, if no block needs more than its size when the walk starts: no engine marks blocks,
-    /// and no block has a tag. If the program starts to use tags during the walk, only new blocks have tags.
+    /// The allocator's function, if the walk needs only the size of each block. This is the case if no engine marks
+    /// blocks, and no block has a tag when the walk starts. (If the program starts to use tags during the walk, only
+    /// new blocks have tags.)
     plain: Option<CUsableSize>,
     pub(crate) state: WalkState,
 }
@@ -87,7 +88,7 @@ impl SizeSource {
         }
     }
 
-    /// As [`block`](Self::block), but also records the block's tag, and marks the block.
+    /// Like [`block`](Self::block), but also records the block's tag, and marks the block.
     ///
     /// The parts of the block are separate arguments, in registers. A struct would be on the stack, and each of the
     /// many calls would have to write it.

@@ -19,8 +19,8 @@ use super::walk_state::WalkState;
 pub struct SizeSummary {
     /// The bytes that the program requested.
     pub asked: usize,
-    /// The bytes that the allocator provided. It is the requested size for a block whose usable size is unknown, and
-    /// for all blocks if the program declares no allocator ([`global_allocator!`](crate::global_allocator)).
+    /// The bytes that the allocator provided. If the usable size of a block is unknown, its requested size counts. This
+    /// applies to all blocks if the program declares no allocator ([`global_allocator!`](crate::global_allocator)).
     pub usable: usize,
     /// The number of blocks.
     pub blocks: usize,

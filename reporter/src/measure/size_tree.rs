@@ -101,7 +101,7 @@ pub fn size_tree<T: MallocSizeOf + ?Sized>(value: &T) -> SizeTree {
 /// Walks `value` and returns the bytes that it requested, by field and type, computed from layouts. It calls no
 /// allocator.
 ///
-/// As [`size_tree`](size_tree()), but the total equals [`computed_size_of`](crate::computed_size_of()).
+/// Like [`size_tree`](size_tree()), but the total equals [`computed_size_of`](crate::computed_size_of()).
 ///
 /// ```
 /// let names = vec![String::from("ab"), String::from("cde")];

@@ -54,7 +54,8 @@ impl StackGuard {
         }
     }
 
-    /// Records the step from the previous check, which was inside the window, if there is one.
+    /// Records the step from the previous check to the current depth `here`. The previous check was inside the window,
+    /// if there is a window.
     fn learn_step(&mut self, here: usize) {
         // A larger step is impossible on one stack: the ops have moved to another stack.
         const FAR: usize = 64 * 1024 * 1024;

@@ -77,7 +77,7 @@ macro_rules! integers {
     ($($integer:ty)*) => {$(
         impl StatedBytes for $integer {
             #[inline]
-            #[allow(unused_comparisons, reason = "of unsigned integers too")]
+            #[allow(unused_comparisons, reason = "the macro also compares unsigned integers with 0")]
             fn bytes(self) -> usize {
                 usize::try_from(self).unwrap_or(if self < 0 { 0 } else { usize::MAX })
             }

@@ -40,9 +40,9 @@ impl<R: Reading> MallocSizeOfOps<R> {
 
     /// For the derive: measures a part, with two items of the impl of the part's type.
     ///
-    /// `walk` is a function pointer, which inlining removes, and not a generic function: for a type without an impl,
-    /// the compiler would report the error again for the type of the function. A function that could need a drop
-    /// would also cost compile time.
+    /// `walk` is a function pointer, which inlining removes. With a generic function, the compiler would report the
+    /// error about a type without an impl again, for the type of the function. A function that could need a drop would
+    /// also cost compile time.
     #[doc(hidden)]
     #[inline(always)]
     pub fn typed_part<T: ?Sized>(
@@ -59,7 +59,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         if needs_walk { walk(value, self).min(MOST_BYTES) } else { 0 }
     }
 
-    /// As `typed_part`, for a reading that needs steps or names.
+    /// Like `typed_part`, for a reading that needs steps or names.
     #[inline(always)]
     fn typed_step<T: ?Sized>(
         &mut self,
@@ -86,8 +86,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
     ///
     /// # Safety
     ///
-    /// As for [`block`](Self::block): `value` starts a live block of the global allocator with this size and the
-    /// value's alignment, unless `size` is 0.
+    /// `size` is 0, or `value` starts a live block of the global allocator with this size and the value's alignment.
     #[inline(always)]
     #[allow(unsafe_code, reason = "the reading may ask the allocator about the block")]
     pub(crate) unsafe fn block_with_contents<T: MallocSizeOf + ?Sized>(
@@ -96,7 +95,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         size: usize,
     ) -> usize {
         if !R::STEPS && !R::NAMES {
-            // SAFETY: the caller guarantees the same.
+            // SAFETY: the caller guarantees the same precondition.
             return unsafe { self.plain_block_with_contents(value, size) };
         }
         // SAFETY: the caller guarantees the block.
@@ -128,10 +127,10 @@ impl<R: Reading> MallocSizeOfOps<R> {
         own + contents.min(MOST_BYTES)
     }
 
-    /// The result of `walk`, run on a fresh stack; `None` while the present stack has room.
+    /// Runs `walk` on a fresh stack and returns its result; `None` while the current stack has room.
     ///
-    /// A walk without steps passes itself, and so is compiled once. [`contents`](Self::contents) compiles its closure
-    /// twice, for either stack.
+    /// A walk without steps passes its own function, so the compiler generates the function only once.
+    /// [`contents`](Self::contents) generates its closure twice, once for each stack.
     #[inline(always)]
     pub(crate) fn on_fresh_stack<T: ?Sized>(
         &mut self,
@@ -145,9 +144,9 @@ impl<R: Reading> MallocSizeOfOps<R> {
     }
 }
 
-/// The layout of the block of this size that `value` starts.
+/// The layout of a block of this size whose start is `value`.
 #[inline]
-#[allow(unsafe_code, reason = "a check of what holds for every block costs a fifth of the walk")]
+#[allow(unsafe_code, reason = "the check costs a fifth of the walk, and every block passes it")]
 fn block_layout<T: ?Sized>(value: &T, size: usize) -> Layout {
     // SAFETY: Rust allocates no block whose size exceeds `isize::MAX`, and alignments are powers of two.
     unsafe { Layout::from_size_align_unchecked(size, align_of_val(value)) }

@@ -51,7 +51,8 @@ pub(crate) struct FaultyPointers {
 #[derive(Debug, Default)]
 struct StatedTypes(Vec<(&'static str, usize)>);
 
-/// The set element for "an engine marked the shared block counted at this address". No block has such a high address.
+/// The element of `counted` which records that an engine marked the shared block at this address. No block has such a
+/// high address.
 const fn marked(address: usize) -> usize {
     address ^ 1 << (usize::BITS - 2)
 }
@@ -128,7 +129,7 @@ impl WalkState {
         self.named
     }
 
-    /// As [`first_visit`](Self::first_visit), with an engine of DMD. The engine detects whether the counted block
+    /// Like [`first_visit`](Self::first_visit), but with an engine of DMD. The engine detects whether the counted block
     /// still exists: if the block at the address has no mark, it has replaced a block that was marked and freed.
     pub(crate) fn first_visit_with(&mut self, address: usize, marks: Marks) -> bool {
         let is_first = self.first_visit(address)

@@ -312,7 +312,7 @@ fn kind_and_name(map: &SmapsEntry) -> (MappingKind, String) {
     }
 }
 
-/// The key in `/SYSV0052e2c1 (deleted)`.
+/// The key of a System V memory segment, from a name such as `/SYSV0052e2c1 (deleted)`.
 fn segment_key(name: &str) -> Option<u32> {
     u32::from_str_radix(name.strip_prefix("/SYSV")?.get(..8)?, 16).ok()
 }

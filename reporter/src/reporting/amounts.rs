@@ -50,8 +50,8 @@ pub fn page_faults_soft() -> Option<u64> {
     platform::page_faults().map(|faults| faults.soft)
 }
 
-/// The usable bytes of all live blocks of the declared allocator, including slop. Without a declared allocator: of
-/// all blocks that DMD records, while DMD records.
+/// The usable bytes of all live blocks of the declared allocator, including slop. Without a declared allocator, the
+/// usable bytes of all blocks that DMD records; `None` if DMD does not record every block.
 pub fn heap_allocated() -> Option<u64> {
     allocator::heap_allocated_counter().map(|bytes| bytes as u64).or_else(engine_abi::heap)
 }

@@ -1,8 +1,10 @@
-//! With DMD: the heap bytes that a reporter claims under `explicit/`, and how many of them have no blocks.
+//! With DMD: the heap bytes that a reporter claims under `explicit/`, and the part of these bytes whose blocks are
+//! unknown.
 //!
-//! A walk names blocks. Two kinds of amounts also have blocks: amounts that [`split`](super::Reports::split) has
-//! measured, and the bytes of a [`MemoryCounter`](super::MemoryCounter) whose blocks have been marked since their
-//! allocation. All other amounts have none, and DMD still lists their blocks as unreported.
+//! A walk names blocks. The blocks of two kinds of amounts are also known: amounts that
+//! [`split`](super::Reports::split) has measured, and the bytes of a [`MemoryCounter`](super::MemoryCounter) whose
+//! blocks have been marked since their allocation. The blocks of all other amounts are unknown, so DMD still lists
+//! these blocks as unreported.
 //!
 //! Invariant: each byte of a named block covers at most one claimed byte of its reporter. After a reporter has read a
 //! counter, its next amounts count as the counter's bytes. After a `split`, its next amounts count as the split's
@@ -27,8 +29,8 @@ pub(crate) struct ReporterClaims {
     /// The bytes that the engine counts as claimed, with the marks of their paths.
     claimed: Vec<(Marks, i64)>,
     by_amount: Vec<ByAmount>,
-    /// The bytes of blocks that no amount has claimed yet. For the blocks of walks, it includes the marks of their
-    /// path.
+    /// The bytes of blocks that no amount has claimed yet. For blocks that a walk named, also the marks for the path of
+    /// the report.
     unclaimed: VecDeque<(Option<Marks>, i64)>,
     /// The addresses of the counters whose bytes are already in `unclaimed`.
     counters: Vec<usize>,

@@ -111,7 +111,7 @@ impl MemoryCounter {
 
 /// A site with its own counter, for [`CountingMalloc`].
 pub trait CounterSite {
-    /// The counter.
+    /// The counter of this site.
     const COUNTER: &'static MemoryCounter;
 }
 

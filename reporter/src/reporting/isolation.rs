@@ -44,7 +44,7 @@ pub(crate) struct ContainedResult<T> {
     pub(crate) nested: bool,
 }
 
-/// Runs code of a reporter as [`contain`] does. Meanwhile this thread refuses to collect reports.
+/// Runs code of a reporter as [`contain`] does. During the call, this thread refuses to collect reports.
 pub(crate) fn as_reporter<T>(code: impl FnOnce() -> T) -> ContainedResult<T> {
     let before = REPORTING.replace(ReportingState::Yes);
     let result = contain(code);

@@ -142,7 +142,7 @@ type DropWait = (usize, usize);
 
 static WAITS: ProcessLock<Vec<DropWait>> = ProcessLock::new(Vec::new());
 
-/// Records that this thread waits for the runs of an entry. The wait ends when it is dropped.
+/// Records that this thread waits for the runs of an entry. The wait ends when this value is dropped.
 struct WaitGuard(Option<DropWait>);
 
 impl WaitGuard {

@@ -103,7 +103,7 @@ impl Reports {
         self.push_measured(path, bytes, description);
     }
 
-    /// As [`heap`](Self::heap), but reports the bytes that `walk` measures.
+    /// Like [`heap`](Self::heap), but reports the bytes that `walk` measures.
     pub fn heap_with(
         &mut self,
         path: impl AsRef<str>,
@@ -346,7 +346,7 @@ impl Reports {
 
     /// With DMD: the marks for a path.
     pub(crate) fn marks_of(&self, path: &str) -> Option<Marks> {
-        // Not `records_all`: another thread may free a block between two calls about it.
+        // Pass `false`, not `records_all`: another thread may free a block between two calls about it.
         self.marker.and_then(|_| Marks::for_path(path, false))
     }
 

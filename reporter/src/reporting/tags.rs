@@ -38,9 +38,9 @@ use super::conventions::{is_explicit, kind_fault, path_fault};
 ///   its tag. A block without a tag gets the current tag when it grows.
 /// - With nested tags, the innermost counts. If a panic drops the guard, its tag ends.
 /// - A report takes precedence over a tag: a collection subtracts the blocks that its reporters measured. It cannot
-///   subtract bytes without blocks, so these count in addition to the tag: amounts that a reporter computes, bytes
-///   that a value states of itself, and the few blocks of which a walk knows only the size (the table of indices of
-///   an `IndexMap`).
+///   subtract bytes whose blocks are unknown, so these bytes count in addition to the tag: amounts that a reporter
+///   computes, bytes that a value states of itself, and the few blocks whose address a walk cannot find (the table of
+///   indices of an `IndexMap`).
 /// - The path appears even in anonymized reports, so it must not contain private data.
 /// - [`collect_reports`](crate::collect_reports) adds one report for each path, of kind Heap. A
 ///   [`Collection`](crate::Collection) of borrowed reporters does not.
@@ -181,7 +181,7 @@ impl<F> TaggedFuture<F> {
 ///
 /// # Panics
 ///
-/// As `std::thread::spawn`, if the system cannot create a thread.
+/// Panics if the system cannot create a thread, like `std::thread::spawn`.
 pub fn spawn_tagged<F, T>(code: F) -> JoinHandle<T>
 where
     F: FnOnce() -> T + Send + 'static,

@@ -38,7 +38,7 @@ use crate::reporting::isolation;
 /// - Disabling tracking also clears `allocations_log_overflowed`.
 /// - Handlers run on the thread of the collector before its call returns, not later from an event loop. The handler
 ///   from [`set_uncaught_exception_handler`](Self::set_uncaught_exception_handler) receives their panics. Each
-///   observer has its own.
+///   observer has its own handler of this kind.
 #[derive(Debug, Default)]
 pub struct MemoryObserver {
     state: Arc<ProcessLock<ObserverState>>,
@@ -277,8 +277,8 @@ impl MemoryObserver {
         Ok(drained.map(DrainedEntries::finish).unwrap_or_default())
     }
 
-    /// As [`drain_allocations_log`](Self::drain_allocations_log), and also returns the state of the log. Frames
-    /// contain only modules and offsets, and classes only the program's descriptions: no files are read.
+    /// Like [`drain_allocations_log`](Self::drain_allocations_log), but also returns the state of the log, and reads
+    /// no files: frames contain only modules and offsets, and classes only the program's descriptions.
     #[cfg(feature = "live")]
     pub(crate) fn drain_places(&self) -> Result<(Vec<AllocationsLogEntry>, LogState), ObserverError> {
         let state = self.state();

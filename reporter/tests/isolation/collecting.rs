@@ -67,7 +67,7 @@ fn one_that_waits_for_its_thread_is_bounded_and_named() {
     let set = collect();
     let (kind, message) = warnings(&set, "delegates")[0];
     assert_eq!(kind, WarningKind::Nested);
-    assert!(message.contains("a reporter must not start one on another thread"), "{message}");
+    assert!(message.contains("a reporter must not start a collection on another thread"), "{message}");
     assert!(runs.load(Ordering::SeqCst) <= 32, "{runs:?}");
     drop(registration);
     let set = collect();

@@ -63,7 +63,7 @@ fn a_caught_panic_costs_only_the_report_that_panicked() {
         &|out| {
             let _: usize = out.split(&value);
         },
-        // Outside of the tree `explicit`.
+        // This path is outside of the tree `explicit`.
         &|out| out.heap("bomb", &value, "Memory of it."),
     ];
     for (place, walk) in walks.iter().enumerate() {

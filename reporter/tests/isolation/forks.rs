@@ -55,10 +55,10 @@ fn a_child_collects_whatever_the_parent_s_threads_do() {
             // SAFETY: the child runs only code of this test, and ends without the test's destructors.
             let child = unsafe { libc::fork() };
             if child == 0 {
-                // SAFETY: no precondition. The alarm ends a child that waits forever.
+                // SAFETY: the function has no precondition. The alarm ends a child that waits forever.
                 unsafe { libc::alarm(SECONDS) };
                 let went_well = uses_all(*round);
-                // SAFETY: no precondition.
+                // SAFETY: the function has no precondition.
                 unsafe { libc::_exit(i32::from(!went_well)) };
             }
             let mut status = 0;

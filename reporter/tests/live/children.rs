@@ -14,7 +14,7 @@ fn a_child_does_not_answer_for_its_dead_parent() {
     victim.kill();
     // The child has a copy of every descriptor that it has not closed.
     let result = UnixStream::connect(&socket);
-    // SAFETY: no precondition. The child was just started and does not end by itself.
+    // SAFETY: the function has no precondition. The child was just started and does not end by itself.
     let alive = unsafe { libc::kill(child, libc::SIGKILL) } == 0;
     assert!(alive && result.is_err(), "{alive} {result:?}");
 }
@@ -29,7 +29,7 @@ fn a_child_s_end_leaves_the_parent_s_socket() {
 fn a_child_ignores_the_signals() {
     let (victim, told) = Victim::told("fork", |_, _| {});
     let child: i32 = told[0].parse().unwrap();
-    // SAFETY: no precondition. The child lives as long as its parent.
+    // SAFETY: the function has no precondition. The child lives as long as its parent.
     unsafe { libc::kill(child, libc::SIGRTMIN()) };
     victim.signal(libc::SIGRTMIN());
     let reports = || {

@@ -46,7 +46,7 @@ impl Victim {
         Self::told(task, prepare).0
     }
 
-    /// As `start`, and also returns the lines that the program prints before it is ready.
+    /// Like `start`, but also returns the lines that the program prints before it is ready.
     fn told(task: &str, prepare: impl FnOnce(&mut Command, &Path)) -> (Self, Vec<String>) {
         let runtime = tempfile::tempdir().unwrap();
         // The command of an emulator, if the tests are built for another processor.
@@ -166,7 +166,8 @@ impl Victim {
     }
 
     fn signal(&self, signal: i32) {
-        // SAFETY: no precondition. The child has not been waited for, so its process number is still valid.
+        // SAFETY: the function has no precondition. The child has not been waited for, so its process number is still
+        // valid.
         unsafe { libc::kill(self.pid() as i32, signal) };
     }
 }

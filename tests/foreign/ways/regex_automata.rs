@@ -3,7 +3,8 @@ use regex_automata::meta::Regex;
 
 #[derive(MallocSizeOf)]
 pub struct Lexer {
-    /// Without the caches that searches fill. If you have your own cache, `Cache::memory_usage` states its bytes.
+    /// The size leaves out the caches that searches fill. If you have your own cache, `Cache::memory_usage` states its
+    /// bytes.
     #[malloc_size_of(stated_by = Regex::memory_usage)]
     pub word: Regex,
 }

@@ -22,7 +22,7 @@ const SITES: usize = 4;
 
 /// Suggestions, sorted descending by bytes.
 ///
-/// Its `Display` is what `about-memory dmd --suggest` prints.
+/// Its `Display` writes the text that `about-memory dmd --suggest` prints.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Suggestions {
@@ -31,8 +31,8 @@ pub struct Suggestions {
     /// All unreported blocks that pass the filters. In a dump of live mode, and at the peak, every block counts as
     /// unreported.
     pub unreported: BlockSums,
-    /// The time whose blocks a dump of live mode has. No reporter had run then, so the program's reporters may report
-    /// some of the blocks. `None` for a dump of dark-matter mode.
+    /// The time whose blocks a dump of live mode contains. No reporter had run at that time, so the program's reporters
+    /// may report some of the blocks. `None` for a dump of dark-matter mode.
     pub before_reports: Option<DumpTime>,
     /// The number of suggestions that the limit leaves out.
     pub more: usize,
@@ -84,7 +84,7 @@ impl Suggestions {
     ///
     /// # Errors
     ///
-    /// If the dump is of mode scan or cumulative.
+    /// If the mode of the dump is scan or cumulative.
     pub fn new(dump: Dump, limit: usize) -> Result<Self, AnalyzeError> {
         Self::filtered(dump, limit, &[])
     }
@@ -94,7 +94,7 @@ impl Suggestions {
     ///
     /// # Errors
     ///
-    /// If the dump is of mode scan or cumulative.
+    /// If the mode of the dump is scan or cumulative.
     pub fn filtered(dump: Dump, limit: usize, filters: &[StackFilter]) -> Result<Self, AnalyzeError> {
         let (kind, before_reports) = match dump.mode() {
             Mode::DarkMatter => (RecordKind::Unreported, None),

@@ -16,7 +16,7 @@ const UNKNOWN: &str = "???";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallFrame<'t> {
-    /// The function.
+    /// The name of the called function.
     pub function: Option<&'t str>,
     /// The function's symbol, if the look-up kept it and if it differs from `function`.
     pub system_name: Option<&'t str>,
@@ -246,7 +246,7 @@ impl<'t> FrameText<'t> {
         self.parts.function_end as usize + open.len()..self.text.len() - 1
     }
 
-    /// The module and the offset; `None` unless the text has a number and exactly these.
+    /// The module and the offset; `None` if the text has no number, or does not contain both.
     pub(crate) fn code(self) -> Option<(&'t str, u64)> {
         let CallFrame { module, offset, .. } = self.frame();
         if self.parts.start == 0 { None } else { module.zip(offset) }

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::peak::DumpStatistics;
 
-/// A view shows the peak of a heap that has shrunk by this part (a tenth) since.
+/// A view shows the peak if the heap has shrunk by more than one part in this number (a tenth) since the peak.
 const SHRUNK: u128 = 10;
 
 /// The live blocks at one time.
@@ -46,7 +46,7 @@ pub struct RecordingOutline {
 }
 
 impl RecordingOutline {
-    /// Whether the heap has shrunk by a tenth or more since its peak. Then a view shows the peak by default.
+    /// Whether the heap has shrunk by more than a tenth since its peak. Then a view shows the peak by default.
     pub fn has_shrunk(&self) -> bool {
         let Self { peak, end, .. } = self;
         end.bytes < peak.bytes - peak.bytes / SHRUNK

@@ -162,7 +162,7 @@ struct DumpReader<'o, R: Read> {
     options: &'o DumpReadOptions,
     version: bool,
     invocation: Option<InvocationMembers>,
-    /// The blocks. Their traces are still numbers of keys.
+    /// The blocks. The trace of a block contains the number of a key, not yet the index of a trace.
     blocks: Option<Vec<DumpBlock>>,
     scanned: Vec<BlockContents>,
     words: Vec<u64>,

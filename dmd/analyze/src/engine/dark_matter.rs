@@ -43,9 +43,9 @@ pub struct DarkMatter(Dump);
 pub struct DarkMatterRow {
     /// Whether the blocks were reported twice or more. False for unreported blocks.
     pub twice: bool,
-    /// The crate.
+    /// The name of the crate that allocated the blocks.
     pub module: String,
-    /// The function.
+    /// The name of the function that allocated the blocks.
     pub function: String,
     /// The type of unreported blocks; `None` if the stack does not name it.
     pub type_name: Option<String>,

@@ -22,7 +22,7 @@ use memory::ImageMemory;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "the kernel's description of a mapping")]
 pub struct FileMapping {
-    /// The first address.
+    /// The first address of the range.
     pub start: u64,
     /// The address after the last byte.
     pub end: u64,
@@ -55,12 +55,12 @@ pub struct StoppedThread {
     pub registers: Vec<(u16, u64)>,
 }
 
-/// Reads the state of a copied process's threads at the time of the copy. Empty if the process is not a copy: its
-/// tables have only its own threads.
+/// Reads the state that the threads of a process had when the process was copied. `memory` and `mappings` belong to the
+/// copy. Returns an empty list if the process is not a copy: only the tables of a copy contain such threads.
 ///
 /// # Errors
 ///
-/// [`AnalyzeError::Image`], as for [`read_image`].
+/// [`AnalyzeError::Image`] in the same cases as for [`read_image`].
 pub fn read_threads(
     memory: &dyn Fn(u64, &mut [u8]) -> usize,
     mappings: &[FileMapping],

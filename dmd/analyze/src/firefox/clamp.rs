@@ -92,7 +92,7 @@ fn rewrite(path: &Path, dump: &Dump) -> Result<(), AnalyzeError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".clamped-{}", std::process::id()));
     let new = ReplacementFile(Some(path.with_file_name(name)));
-    let new_path = new.0.as_deref().expect("taken only when it is done");
+    let new_path = new.0.as_deref().expect("the path is present until the new file has replaced the old one");
     let permissions = fs::metadata(path).map_err(ReadError::Io)?.permissions();
     let mut private = OpenOptions::new();
     private.write(true).create_new(true);

@@ -104,7 +104,7 @@ impl Dump {
     ///
     /// # Errors
     ///
-    /// If the dump is not of scan mode or, with [`info`](BlockOptions::info), if the block's contents are not
+    /// If the mode of the dump is not scan. With [`info`](BlockOptions::info), also if the block's contents are not
     /// clamped.
     pub fn block_text<'d>(
         &'d self,

@@ -83,7 +83,7 @@ const IN_BLOCKS: &[&str] = &[
 pub(crate) enum AllocatorFrames {
     /// The rules of `dmd.py`.
     C,
-    /// The rules of `dmd.py`, and those for Rust's libraries.
+    /// The rules of `dmd.py`, and the rules for Rust's libraries.
     CAndRust,
     /// The rules of `block_analyzer.py`.
     Blocks,

@@ -15,7 +15,7 @@ use crate::dump::CallFrame;
 
 pub(crate) use site::FoldedStack;
 
-/// Why a view folds a frame.
+/// The reason why a view folds a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FoldReason {
@@ -38,7 +38,7 @@ pub enum FoldReason {
     User,
 }
 
-/// How a rule recognizes its frames.
+/// The condition by which a rule recognizes its frames.
 enum FoldPattern {
     /// The function has this name.
     Name(&'static [&'static str]),
@@ -55,7 +55,7 @@ enum FoldPattern {
     Crate(&'static [&'static str]),
     /// The source file belongs to one of these packages or, if it is unknown, the function's crate is one of these.
     Package(&'static [&'static str]),
-    /// The same, and the function's own name starts with a word of [`EXECUTORS`].
+    /// Like [`Package`](Self::Package), and the function's own name starts with a word of [`EXECUTORS`].
     PackageExecutor(&'static [&'static str]),
     /// The source file belongs to a package in whose name a word starts with this text.
     PackageWord(&'static [&'static str]),
@@ -69,7 +69,8 @@ enum FoldPattern {
     InC(&'static [&'static str]),
 }
 
-/// Packages whose functions hand out parts of chunks, beside those with `arena` or `bump` in their name.
+/// Packages whose functions hand out parts of chunks. Packages with `arena` or `bump` in their name are not listed
+/// here.
 const ARENAS: &[&str] = &["oxc_allocator", "blink-alloc", "toolshed"];
 
 /// Packages that run tasks or jobs for others, and servers whose handlers are such tasks.
@@ -100,7 +101,7 @@ const RUNTIMES: &[&str] = &[
     "rayon-core",
 ];
 
-/// How the names of functions start that poll tasks or run jobs.
+/// The words with which the names of functions start that poll tasks or run jobs.
 const EXECUTORS: &[&str] =
     &["poll", "block_on", "run", "execute", "main_loop", "wait_until", "thread_main", "tick"];
 
@@ -167,7 +168,7 @@ const RULES: &[(FoldReason, FoldPattern)] = &[
             "jemallocator::",
         ]),
     ),
-    // Wrappers, as in Firefox.
+    // Functions with these names in C are wrappers of an allocator, as in Firefox.
     (
         FoldReason::Allocator,
         FoldPattern::InC(&["malloc", "calloc", "realloc", "memalign", "posix_memalign", "g_slice_alloc"]),
@@ -274,7 +275,7 @@ impl FoldRules {
         self
     }
 
-    /// Why a view folds this frame; `None` if the view shows it.
+    /// The reason why a view folds this frame; `None` if the view shows it.
     pub fn reason(&self, frame: &CallFrame<'_>) -> Option<FoldReason> {
         let by_table = by_table(frame);
         if by_table.is_some() || self.rules.is_empty() {

@@ -1,4 +1,4 @@
-//! The frames of the framework itself: those of `memory-reporter` and of the engine.
+//! The frames of the framework itself: frames of `memory-reporter` and of the engine.
 //!
 //! Each report passes through the framework, so these frames say nothing about the reporter. A program may contain the
 //! framework in one of its own folders (`path = "../memory"`). Then the path of a file does not show that it is the

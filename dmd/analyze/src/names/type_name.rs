@@ -34,7 +34,7 @@ pub use generics::FunctionName;
 pub use spelling::shorten as short_type_name;
 pub use verdict::{TypeCertainty, TypeVerdict};
 
-/// How a block consists of values of one type.
+/// The way in which a block consists of values of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BlockShape {

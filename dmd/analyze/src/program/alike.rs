@@ -20,7 +20,7 @@ struct ShownRecord {
     estimated: bool,
 }
 
-/// The records of a section, those together that look equal, the largest first.
+/// The records of a section, the largest first. Records that look equal become one record.
 pub(super) fn merged(
     analysis: &Analysis,
     records: &[StackRecord],

@@ -171,7 +171,7 @@ impl<'t> BareClosure<'t> {
     }
 
     /// Finds the function that contains the closure among the outer frames. The flag of a frame is true if the frame is
-    /// such a closure.
+    /// itself a closure without a function in its name.
     fn around<'f>(&self, outer: impl Iterator<Item = (CallFrame<'f>, bool)>, folds: &FoldRules) -> OuterName {
         for (frame, is_alone) in outer {
             let Some(function) = frame.function else { return OuterName::Unknown };
@@ -183,7 +183,8 @@ impl<'t> BareClosure<'t> {
             }
             let is_async = self.kind.starts_with("async");
             if is_async && segments(function).last().is_some_and(|last| last.starts_with("{async")) {
-                // The runtime polls that one, which polls this one.
+                // The runtime polls the outer async function, and that function polls this one. So the types of the
+                // runtime name the outer function.
                 return OuterName::Unknown;
             }
             let is_near = frame.file == Some(self.file) && !is_async;

@@ -1,4 +1,4 @@
-//! Shows one heap to a page: the blocks of each stack, separate by how often reporters reported them.
+//! Shows one heap to a page: the blocks of each stack, separated by how often reporters reported them.
 
 use core::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub struct HeapBlocks {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlocksOfKind {
-    /// The kind.
+    /// How often reporters reported these blocks.
     pub kind: RecordKind,
     /// The sums of the kind in each row.
     pub sums: Vec<BlockSums>,

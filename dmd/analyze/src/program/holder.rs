@@ -34,7 +34,7 @@ impl HolderKey {
     }
 }
 
-/// How the name of a holder is shortened.
+/// The form of a holder's name, which decides how the name is shortened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum NameForm {
     #[default]

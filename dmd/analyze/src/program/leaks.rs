@@ -48,7 +48,7 @@ impl fmt::Debug for LeakOptions {
 }
 
 impl LeakOptions {
-    /// The defaults.
+    /// The default options.
     pub fn new() -> Self {
         Self::default()
     }
@@ -77,12 +77,12 @@ impl LeakOptions {
     }
 }
 
-/// How the blocks of a stack accumulated.
+/// The way in which the blocks of a stack accumulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum StackGrowth {
-    /// In at least [`AGAIN`] parts of the time: their number grows.
+    /// The blocks come from at least [`AGAIN`] parts of the time, so their number grows.
     Again,
-    /// In fewer parts of the time.
+    /// The blocks come from fewer parts of the time.
     Once,
     /// Unknown: a dump does not contain the times of allocations.
     Unknown,

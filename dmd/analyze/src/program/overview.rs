@@ -10,7 +10,7 @@ use crate::names::{FoldRules, Workspace};
 use crate::print::{blocks, mark, number};
 use crate::records::BlockSums;
 
-/// A view shows the peak of a heap that has shrunk by this part (a tenth) since.
+/// A view shows the peak if the heap has shrunk by more than one part in this number (a tenth) since the peak.
 const SHRUNK: u128 = 10;
 
 /// The facts of a dump about the whole life of its program. Its `Display` writes a few lines.
@@ -74,8 +74,8 @@ pub(super) const LATE: &str =
     "The recording began while the program ran. It contains neither older blocks nor their frees.\n";
 
 impl HeapOverview {
-    /// The facts of a dump, and the time that a view of it should show: `at`, or by default the peak if the heap has shrunk by a
-    /// tenth or more since.
+    /// The facts of a dump, and the time that a view of it should show: `at`, or by default the peak if the heap has shrunk by more than a
+    /// tenth since.
     ///
     /// A dump from a recording has the blocks of one time only: the view shows that time.
     pub fn new(dump: &Dump, at: Option<DumpTime>) -> Self {

@@ -20,9 +20,9 @@ pub(crate) struct KeptParts {
 }
 
 impl KeptParts {
-    /// The parts of a function's short name.
+    /// The number of parts that the short name of a function keeps.
     pub(crate) const FUNCTION: Self = Self { outer: 2, inner: 1 };
-    /// The parts of a type's short name.
+    /// The number of parts that a type's short name keeps.
     pub(crate) const TYPE: Self = Self { outer: 1, inner: 1 };
 }
 

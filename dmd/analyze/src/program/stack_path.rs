@@ -7,7 +7,7 @@ use crate::records::{Analysis, CutStackId};
 /// Finds the paths of an analysis. The analysis needs whole stacks and types.
 pub(super) struct StackPaths<'a> {
     analysis: &'a Analysis,
-    /// Why a frame is folded, by the id of its text.
+    /// The reason why each frame is folded, by the id of the frame's text.
     folds: Vec<Option<FoldReason>>,
     dropped: Vec<bool>,
     has_folds: bool,

@@ -68,7 +68,7 @@ impl StackRows {
         &self.frames
     }
 
-    /// The rows.
+    /// The rows, one for each stack or group of small stacks.
     pub fn rows(&self) -> &[StackRow] {
         &self.rows
     }

@@ -10,7 +10,7 @@ use crate::dump::CallFrame;
 use crate::names::{FoldReason, FoldedStack, FrameworkSources, Workspace};
 use crate::records::{Analysis, CutStackId, NO_STACK};
 
-/// How a view shows the stacks of an analysis.
+/// Writes the stacks of an analysis for a view.
 pub(super) struct StackText<'a> {
     analysis: &'a Analysis,
     options: &'a ProgramOptions,

@@ -53,8 +53,8 @@ pub struct SummaryTable {
 pub struct SummaryRow {
     /// The function, type or crate.
     pub name: String,
-    /// The source line of a function that allocates most, or the range of lines that allocate much. Empty if the line is
-    /// unknown, or if the row is not a function.
+    /// The source line at which the function allocates the most bytes, or the range of lines at which it allocates many
+    /// bytes. Empty if the line is unknown, or if the row is not a function.
     pub place: String,
     /// The sums of the row's blocks.
     pub sums: BlockSums,

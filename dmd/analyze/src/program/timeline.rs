@@ -18,12 +18,12 @@ pub struct TimelineOptions {
 }
 
 impl TimelineOptions {
-    /// The defaults.
+    /// The default options.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the number of slices into which the time is divided; at most 10,000. The bound at the peak adds one.
+    /// Sets the number of slices into which the time is divided; at most 10,000. The bound at the peak adds one slice.
     /// Default: 200.
     #[must_use]
     pub fn slices(self, slices: u64) -> Self {

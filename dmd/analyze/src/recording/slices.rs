@@ -73,7 +73,7 @@ pub(crate) struct SliceObserver {
 pub(crate) struct SliceTable {
     /// The first bound is the start of the first slice.
     pub(crate) bounds: Vec<SliceBound>,
-    /// The end of each step. The first step is everything up to the start.
+    /// The end of each step. The first step contains everything before the start.
     pub(crate) step_ends: Vec<SliceBound>,
     pub(crate) steps: Vec<SliceStep>,
     /// The cells, sorted by row, then by slices.

@@ -99,7 +99,7 @@ impl CallTree {
         self.dump_of(Mode::Live, blocks.into_iter().map(|(kind, num)| (None, kind, num)), max_entries)
     }
 
-    /// Makes a dump of scan mode of the blocks at these addresses, without contents. `max_entries` is the maximum of
+    /// Makes a dump of mode scan with the blocks at these addresses, without contents. `max_entries` is the maximum of
     /// its blocks, traces and frames.
     pub(crate) fn scan(
         &self,

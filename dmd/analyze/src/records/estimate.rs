@@ -1,8 +1,8 @@
 //! Distributes blocks without a stack over the stacks of recorded blocks.
 //!
-//! DMD recorded the stacks of all blocks of similar size and equal reports with the same probability. So each stack
-//! gets the same share of the blocks without a stack as it has of the blocks with one. The shares add up to the exact
-//! sum in bytes. If no block of a size has a stack, the blocks of that size stay without one.
+//! DMD recorded the stacks of all blocks of similar size and equal reports with the same probability. So a stack with a
+//! tenth of the blocks that have a stack also gets a tenth of the blocks without a stack. The shares add up to the
+//! exact sum in bytes. If no block of a size has a stack, the blocks of that size stay without a stack.
 
 use rustc_hash::FxHashMap;
 

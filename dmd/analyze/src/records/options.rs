@@ -66,7 +66,7 @@ impl StackFilter {
     }
 }
 
-/// How a dump is analyzed.
+/// Options of an [`Analysis`](crate::Analysis).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnalyzeOptions {
     pub(crate) sort_by: RecordOrder,

@@ -28,7 +28,8 @@ pub(super) fn sizes(groups: &StackGroups<'_>, place: &[u32], places: usize) -> V
     let sorted = |counts: FxHashMap<i128, (i128, [bool; 2])>| {
         let mut sizes: Vec<(i128, i128)> = counts
             .into_iter()
-            // An entry with 0 blocks also has a size.
+            // In a difference, leave out a size with equal counts in both dumps. An entry that represents 0 blocks
+            // keeps its size.
             .filter(|(_, (count, of))| !groups.is_difference() || *count != 0 || *of != [true; 2])
             .map(|(size, (count, of))| {
                 let gone = count < 0 || (count == 0 && of == [true, false]);
@@ -45,8 +46,8 @@ pub(super) fn sizes(groups: &StackGroups<'_>, place: &[u32], places: usize) -> V
 pub(super) fn addresses(groups: &StackGroups<'_>, place: &[u32], places: usize) -> Vec<Vec<u64>> {
     let mut addresses = vec![Vec::new(); places];
     let mut known = vec![false; places];
-    // In a difference, the addresses of the second dump. For records that only the first dump has, the addresses of the
-    // first.
+    // In a difference, a record gets the addresses from the second dump. A record that only the first dump has gets the
+    // addresses from the first dump.
     for dump in groups.dumps.iter().rev() {
         let is_known = known.clone();
         for (block, group) in dump.groups.iter().enumerate() {

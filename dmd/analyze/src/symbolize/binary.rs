@@ -218,7 +218,7 @@ fn supplement(known: &FileFacts, options: &SymbolOptions) -> Option<PathBuf> {
 }
 
 fn look(path: &Path) -> io::Result<FileFacts> {
-    // A note may be as large as the file.
+    // Map the file instead of reading it: a note may be as large as the file.
     let file = MappedFile::open(path)?;
     let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "not a program or library");
     let object = object::File::parse(&*file).map_err(invalid)?;

@@ -261,7 +261,8 @@ impl<'s> DebugFile<'s> {
                     });
                     let module = file.as_ref().and_then(|file| crates.module(file));
                     let around = match (&file, line) {
-                        // Rules about types know the functions of libraries without their owners.
+                        // Names of library functions stay without their owner types, because the rules about types
+                        // expect that.
                         (Some(file), Some(line)) if name.starts_with('{') || is_own(file) => {
                             sources.path(file, line, &name)
                         }

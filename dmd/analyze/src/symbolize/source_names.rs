@@ -20,7 +20,7 @@ const DEEPEST: usize = 256;
 /// The functions of the source files that were read so far.
 #[derive(Debug, Default)]
 pub(super) struct SourceNames {
-    /// When the program was built.
+    /// The time at which the program was built; `None` if it is unknown.
     built: Option<SystemTime>,
     files: HashMap<String, Vec<SourceFunction>>,
 }
@@ -28,7 +28,7 @@ pub(super) struct SourceNames {
 /// A function in a source file.
 #[derive(Debug, PartialEq, Eq)]
 struct SourceFunction {
-    /// Such as `Sessions::open`.
+    /// The path in the file, such as `Sessions::open`.
     path: String,
     is_async: bool,
     first: u32,
@@ -36,14 +36,14 @@ struct SourceFunction {
 }
 
 impl SourceNames {
-    /// For the sources of a program.
+    /// Makes names for the sources of the program at this path. Finds no names if the path is `None`.
     pub(super) fn new(program: Option<&Path>) -> Self {
         let built = program.and_then(|path| fs::metadata(path).ok()?.modified().ok());
         Self { built, files: HashMap::new() }
     }
 
     /// The path of the function around a line, without the module of the file. `own` is the function's name in debug
-    /// information. `None` unless exactly one function of the source fits.
+    /// information. `None` if no function of the source fits, or if several fit.
     pub(super) fn path(&mut self, file: &str, line: u32, own: &str) -> Option<String> {
         let built = self.built?;
         if !self.files.contains_key(file) {
@@ -91,7 +91,7 @@ fn read(file: &str, built: SystemTime) -> Option<String> {
     if is_readable { fs::read_to_string(file).ok() } else { None }
 }
 
-/// What a brace closes.
+/// The item that a closing brace ends.
 enum SourceScope {
     /// A module, an implementation or a trait, with its name.
     Named(String),

@@ -19,7 +19,7 @@ use super::bounds::{BoundedSlice, ReadingBounds};
 use super::map::MappedFile;
 use super::path_text::path_text;
 
-/// The places in which such files may be.
+/// The places in which files of split debug information may be.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SplitPlaces {
     /// The program and its debug file.
@@ -55,7 +55,7 @@ fn with_ending(name: &OsStr) -> OsString {
     name
 }
 
-/// The contents of such files. They must live as long as the look-up uses them.
+/// The contents of files of split debug information. They must live as long as the look-up uses them.
 #[derive(Default)]
 pub(super) struct SplitStorage {
     maps: Arena<MappedFile>,

@@ -10,7 +10,7 @@ pub struct BlockEvent {
     pub tick: u64,
     /// The start of the block.
     pub address: u64,
-    /// The action.
+    /// What the event does to the block.
     pub what: BlockAction,
 }
 

@@ -39,7 +39,7 @@ pub struct RecordedProcess {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ClockReading {
-    /// Field 1.
+    /// Field 1: the tick.
     pub tick: u64,
     /// Field 2: nanoseconds since the start of the recording.
     pub nanoseconds: u64,
@@ -49,7 +49,7 @@ pub struct ClockReading {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Watermark {
-    /// Field 1.
+    /// Field 1: the tick.
     pub tick: u64,
 }
 

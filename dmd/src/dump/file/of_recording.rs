@@ -115,6 +115,6 @@ fn out_of_the_way(file: File) -> File {
     if large < 0 {
         return file;
     }
-    // SAFETY: a fresh descriptor of this function's own.
+    // SAFETY: the descriptor is new, and only this function owns it.
     unsafe { File::from_raw_fd(large) }
 }

@@ -49,7 +49,7 @@ impl Drop for UnfinishedFile {
 
 fn forget(name: *mut c_char) {
     if !name.is_null() {
-        // SAFETY: a text of `CString::into_raw`, and the exchange gave it only to this thread.
+        // SAFETY: the name came from `CString::into_raw`, and the exchange gave it only to this thread.
         drop(unsafe { CString::from_raw(name) });
     }
 }
@@ -62,7 +62,7 @@ pub(crate) fn remove() {
     }
     let name = NAME.swap(null_mut(), Ordering::AcqRel);
     if !name.is_null() {
-        // SAFETY: a text that ends in 0. The exchange gave it only to this thread, which does not free it.
+        // SAFETY: the name ends in 0. The exchange gave it only to this thread, which does not free it.
         unsafe { libc::unlink(name) };
     }
 }

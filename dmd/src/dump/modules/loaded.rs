@@ -15,7 +15,7 @@ pub(super) fn modules() -> Vec<DumpModule> {
     modules
 }
 
-/// How often the loader has loaded and unloaded modules.
+/// The numbers of modules that the loader has loaded and unloaded so far.
 pub(crate) fn changes() -> (u64, u64) {
     let mut changes = (0, 0);
     // SAFETY: `count` reads the data as the pair that it is, and the loader keeps neither of them.

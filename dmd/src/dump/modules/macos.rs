@@ -30,7 +30,7 @@ fn module(index: u32) -> Option<DumpModule> {
     let slide = unsafe { _dyld_get_image_vmaddr_slide(index) } as usize;
     // SAFETY: as above.
     let name = unsafe { _dyld_get_image_name(index) };
-    // SAFETY: null, or the header of a loaded image.
+    // SAFETY: the pointer is null or points to the header of a loaded image.
     let about = unsafe { header.as_ref() }.filter(|header| header.magic == MAGIC)?;
     let commands = header.cast::<u8>().wrapping_add(HEADER);
     // SAFETY: the loader has mapped `sizeofcmds` bytes of commands behind the header.

@@ -62,7 +62,7 @@ impl<'m> MappingLine<'m> {
         let start = range.split(|byte| *byte == b'-').next()?;
         let start = usize::from_str_radix(core::str::from_utf8(start).ok()?, 16).ok()?;
         let path = if line.ends_with(b" [vdso]") {
-            // The loader's name for it.
+            // The loader's name for the kernel's module.
             b"linux-vdso.so.1"
         } else {
             let path = line.get(line.iter().position(|byte| *byte == b'/')?..)?;

@@ -33,7 +33,7 @@ pub(crate) fn prepare() {
         return;
     }
     let ends = ends.map(|end| {
-        // SAFETY: an open descriptor that this function owns.
+        // SAFETY: the descriptor is open, and this function owns it.
         let high = unsafe { libc::fcntl(end, libc::F_DUPFD_CLOEXEC, HIGH) };
         if high < 0 {
             return end;
@@ -83,7 +83,7 @@ pub(super) fn ring() {
 pub(super) fn stop_ringing() {
     keeping_errno(|| {
         let mut bytes = [0_u8; 16];
-        // SAFETY: a place for these bytes. Reading an empty pipe returns an error at once.
+        // SAFETY: `bytes` has room for 16 bytes. Reading an empty pipe returns an error at once.
         while end(0).is_some_and(|from| unsafe { libc::read(from, bytes.as_mut_ptr().cast(), 16) } > 0) {}
     });
     // The byte of a call that started in the meantime may be removed, too.
@@ -121,7 +121,7 @@ pub(crate) fn wait_for(descriptor: c_int, events: c_short, longest: Option<Durat
     }
 }
 
-/// For the child of a fork: closes the pipe, which belongs to the parent.
+/// Closes the pipe in the child of a fork: the pipe belongs to the parent.
 pub(super) fn after_fork_in_child() {
     for which in [0, 1] {
         if let Some(end) = end(which) {

@@ -16,11 +16,11 @@ const HOOK: u32 = 1 << 31;
 /// Added for each call of an allocator with its own hook: during the call, other hooks ignore blocks, because they are
 /// parts of its block.
 const ALLOCATOR: u32 = 1 << 16;
-/// Added for each level in which new blocks are the engine's own.
+/// Added for each nested call during which new blocks belong to the engine itself.
 const OWN: u32 = 1;
 
-/// A signal handler runs at least this far below the code that it interrupted. The kernel puts the registers between
-/// the two; they take twice as much.
+/// A signal handler runs at least this number of bytes below the code that it interrupted: the kernel stores the
+/// registers between the two, and they take twice as many bytes.
 const HANDLER: usize = 512;
 
 /// The work of a thread in the engine. All zero while the thread is not inside.

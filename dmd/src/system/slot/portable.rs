@@ -57,7 +57,7 @@ mod place {
         match KEY.compare_exchange(TLS_OUT_OF_INDEXES, fresh, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => fresh,
             Err(known) => {
-                // SAFETY: the key above, and only this module uses it.
+                // SAFETY: the call above made the key, and only this function has it.
                 unsafe { TlsFree(fresh) };
                 known
             }
@@ -75,12 +75,12 @@ mod place {
         }
         // SAFETY: the size of the type is not 0. `System` calls no hook.
         let fresh = unsafe { System.alloc(Layout::new::<ThreadSlot>()) }.cast::<ThreadSlot>();
-        // SAFETY: a key as above; the value is for this thread only.
+        // SAFETY: `TlsAlloc` made the key, or the system rejects it. Only this thread reads the value.
         if fresh.is_null() || unsafe { TlsSetValue(key, fresh.cast()) } == 0 {
             // Locks and the guard need a slot.
             std::process::abort();
         }
-        // SAFETY: fresh memory for this type.
+        // SAFETY: the memory is new and has the layout of this type.
         unsafe { fresh.write(super::fresh()) };
         fresh
     }

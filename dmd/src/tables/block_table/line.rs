@@ -51,7 +51,7 @@ pub(super) fn place_of(word: u64) -> usize {
 impl BlockLine {
     #[inline(always)]
     fn next(&self) -> Option<&BlockLine> {
-        // SAFETY: null, or a line of `lengthen`, and the table never unmaps one.
+        // SAFETY: the pointer is null or points to a line of `lengthen`, and the table never unmaps one.
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
     }
 

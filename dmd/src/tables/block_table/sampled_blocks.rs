@@ -43,8 +43,8 @@ impl BlockTable {
 #[cfg(target_os = "linux")]
 fn give_back(lines: &[BlockLine]) {
     if lines.iter().all(BlockLine::is_free) && memory::page_size() == PAGE as u64 {
-        // SAFETY: a page of the system in a private mapping without a file. After the call the page is zero, like
-        // lines without blocks. No block is inserted during the call, since that needs the lock.
+        // SAFETY: this is a page of the system, in a private mapping without a file. After the call the page is zero,
+        // like lines without blocks. No block is inserted during the call, since that needs the lock.
         keeping_errno(|| unsafe {
             libc::madvise(lines.as_ptr().cast_mut().cast(), PAGE, libc::MADV_DONTNEED)
         });

@@ -47,7 +47,7 @@ impl SparseSlot {
 
 impl SparseChunk {
     fn next(&self) -> Option<&SparseChunk> {
-        // SAFETY: null, or a chunk of `make`, and the table never unmaps one.
+        // SAFETY: the pointer is null or points to a chunk of `make`, and the table never unmaps one.
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
     }
 
@@ -82,7 +82,7 @@ pub(super) fn make<'t>(
             // If another thread was faster, its chunk is used, and this chunk is never touched.
             let _ = place.compare_exchange(null_mut(), pool.take(), Ordering::AcqRel, Ordering::Acquire);
         }
-        // SAFETY: null, or a chunk of the pool, which never unmaps one.
+        // SAFETY: the pointer is null or points to a chunk of the pool, which never unmaps one.
         let chunk = unsafe { place.load(Ordering::Acquire).as_ref() }?;
         for (key, slot) in chunk.keys.iter().zip(&chunk.slots) {
             let owner = key.compare_exchange(0, key_of(index), Ordering::AcqRel, Ordering::Acquire);

@@ -100,7 +100,7 @@ fn check_at_depth(depth: u32) {
     check_here();
 }
 
-/// The rules of these frames need all registers: such a walk starts again, further in than the caller.
+/// The rules of these frames need all registers, so the walk starts again at a frame inside of the caller.
 #[test]
 fn whose_step_needs_other_registers() {
     check_at_depth(10);

@@ -39,7 +39,7 @@ fn walk() {
     _ = INSIDE.try_with(|inside| inside.set(false));
 }
 
-// SAFETY: forwards every call to the system's allocator; `walk` does not touch the blocks.
+// SAFETY: every call is forwarded to the system's allocator. `walk` does not touch the blocks.
 unsafe impl GlobalAlloc for Walking {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         walk();

@@ -66,7 +66,7 @@ fn on_the_smallest_stack() {
     // SAFETY: the thread is joinable, and this joins it once.
     let joined = unsafe { libc::pthread_join(thread, std::ptr::null_mut()) };
     assert_eq!([initialized, sized, created, joined], [0; 4]);
-    // start_thread and clone3.
+    // The two frames are `start_thread` and `clone3`.
     assert_eq!(result, (2, Some(WalkEnd::Complete)));
 }
 

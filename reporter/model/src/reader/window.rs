@@ -67,7 +67,7 @@ impl<R: Read> TextWindow<R> {
         }
     }
 
-    /// As [`take`](Self::take), for a value that `take` can process piece by piece: when `take` needs more text, all
+    /// Like [`take`](Self::take), for a value that `take` can process piece by piece: when `take` needs more text, all
     /// text before the cursor is finished.
     ///
     /// # Errors

@@ -232,7 +232,8 @@ impl<'a> TreePass<'a> {
         parent.row = parent.row.min(row);
     }
 
-    /// Closes the open nodes that do not contain the next path. It shares the first `end` bytes with the last path.
+    /// Closes the open nodes that do not contain the next path. The next path shares its first `end` bytes with the
+    /// last path.
     fn close_down_to(&mut self, end: usize) {
         while let Some(top) = self.open.pop_if(|top| top.end > end) {
             let parent = self.open.last().copied();

@@ -124,8 +124,8 @@ fn links_lead_to_files_and_streams() {
     }
 }
 
-/// In a folder where all users may create files but replace only their own. Only root can create files of other
-/// users.
+/// Uses a folder in which all users may create files, but may replace only their own files. Only root can create files
+/// of other users.
 #[cfg(target_os = "linux")]
 #[test]
 fn nothing_is_written_to_what_another_user_made() {

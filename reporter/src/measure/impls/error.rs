@@ -28,7 +28,7 @@ variants!(VarError, [], VarError::NotUnicode; VarError::NotPresent);
 parts!(PoisonError<T>, [T], self, self.get_ref());
 
 /// The box that std puts around a custom error and its kind.
-#[allow(dead_code, reason = "only its layout is of use")]
+#[allow(dead_code, reason = "only its layout is used")]
 struct CustomError {
     kind: io::ErrorKind,
     error: Box<dyn Error + Send + Sync>,

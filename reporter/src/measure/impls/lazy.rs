@@ -20,7 +20,7 @@ macro_rules! lazy {
             #[inline]
             fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
                 #[cfg(lazy_get)]
-                #[allow(clippy::incompatible_msrv, reason = "only where the build script found it")]
+                #[allow(clippy::incompatible_msrv, reason = "compiled only if the build script has found the function")]
                 match Self::get(self) {
                     Some(value) => value.size_of_excluding_this(ops),
                     // A type that needs no drop owns no heap.

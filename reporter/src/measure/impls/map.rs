@@ -34,7 +34,8 @@ fn hash_table<'a, K: 'a, R: Reading>(
     ops.enclosing(inside, table.block(entry))
 }
 
-/// The bytes of the block of a hash table and of its entries, in one pass: the walk is compiled for each type of entry.
+/// Counts the block and the entries of a hash table in one pass. Two passes would compile the walk twice for each type
+/// of entry.
 #[inline]
 fn table_with_entries<'a, K: 'a, E, R: Reading>(
     capacity: usize,

@@ -25,7 +25,7 @@ fn boxed_and_contents<T: MallocSizeOf + ?Sized, R: Reading>(
     if ops.wants_steps() {
         prefetch::behind(value);
     }
-    // SAFETY: only called below, with what a `Box` points to: its block, with the value's size.
+    // SAFETY: the callers below pass the target of a `Box`, which is the start of a block with the value's size.
     unsafe { ops.block_with_contents(value, size_of_val(value)) }
 }
 

@@ -9,7 +9,7 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 
 /// std's `LeafNode`. It is `repr(Rust)` like the original, so that the compiler gives both the same layout.
-#[allow(dead_code, reason = "only its layout is of use")]
+#[allow(dead_code, reason = "only its layout is used")]
 struct LeafNode<K, V> {
     parent: Option<NonNull<()>>,
     parent_index: u16,
@@ -20,7 +20,7 @@ struct LeafNode<K, V> {
 
 /// std's `InternalNode`.
 #[repr(C)]
-#[allow(dead_code, reason = "only its layout is of use")]
+#[allow(dead_code, reason = "only its layout is used")]
 struct InnerNode<K, V> {
     data: LeafNode<K, V>,
     edges: [NonNull<()>; 12],

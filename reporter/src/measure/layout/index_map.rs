@@ -10,7 +10,7 @@ use crate::measure::ops::MallocSizeOfOps;
 use crate::measure::reading::Reading;
 
 /// An entry. It is `repr(Rust)` like the original, so that the compiler gives both the same layout.
-#[allow(dead_code, reason = "only its layout is of use")]
+#[allow(dead_code, reason = "only its layout is used")]
 struct IndexBucket<K, V> {
     hash: usize,
     key: K,

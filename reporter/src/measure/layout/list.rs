@@ -3,7 +3,7 @@
 use core::alloc::Layout;
 
 /// std's `ListNode`. It is `repr(Rust)` like the original, so that the compiler gives both the same layout.
-#[allow(dead_code, reason = "only its layout is of use")]
+#[allow(dead_code, reason = "only its layout is used")]
 struct ListNode<T> {
     next: Option<core::ptr::NonNull<()>>,
     prev: Option<core::ptr::NonNull<()>>,

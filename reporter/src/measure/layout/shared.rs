@@ -129,8 +129,8 @@ fn look() -> bool {
     seen
 }
 
-/// Whether each empty value of `Default` either has its own block, or shares its counts with an owner that keeps one
-/// count.
+/// Whether the strong count shows if an empty value of `Default` is a static. This is the case if each such value
+/// either has its own block, or has a strong count of more than 1.
 fn statics_have_a_count() -> bool {
     fn has_one<T: ?Sized>(make: impl FnOnce() -> Arc<T>) -> bool {
         let (pointer, block) = block_of(make);

@@ -73,7 +73,7 @@ impl WalkObserver for ByField {
         self.sizes.first_visit(address)
     }
 
-    /// For parts below a `dyn` value: as [`Reading::enter_part`], but stores the result in this reading.
+    /// Called for parts below a `dyn` value. Like [`Reading::enter_part`], but stores the result in this reading.
     fn enter(&mut self, edge: Edge, type_name: NameFunction) {
         let from = self.growth.enter(edge, type_name);
         self.entered_from.push(from);

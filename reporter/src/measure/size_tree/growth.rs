@@ -189,7 +189,8 @@ impl GrowingTree {
         self.current = to;
     }
 
-    /// Looks in a second table, at a place that also depends on the parent, and then among all links.
+    /// Looks up the link of a part in a second table, at a place that also depends on the parent, and then among all
+    /// links.
     fn look_up(&mut self, edge: Edge, type_name: NameFunction) {
         let from = self.current;
         let key = LinkKey::new(edge, type_name);
@@ -281,7 +282,7 @@ impl LinkKey {
 
     #[inline(always)]
     fn place(self) -> usize {
-        // Functions are at least 16 bytes apart.
+        // Functions are at least 16 bytes apart, so the shifted addresses still differ.
         (self.type_name >> 4 ^ self.field ^ self.variant << 1 ^ self.lengths) % HOT
     }
 
@@ -297,5 +298,5 @@ impl LinkKey {
 }
 
 fn small(n: usize) -> u32 {
-    u32::try_from(n).expect("nodes are bounded, and links by the names in a program")
+    u32::try_from(n).expect("the limit bounds the nodes, and the names in a program bound the links")
 }

@@ -1,7 +1,7 @@
 //! `dashmap`: exact if the program enables dashmap's feature `raw-api`. Without it, a `DashMap` is opaque. A
 //! `DashSet` is always opaque. Both would have to wait for their locks.
 
-#[allow(dead_code, reason = "with `raw-api` the methods of `DashMap` go before")]
+#[allow(dead_code, reason = "with `raw-api` the methods of `DashMap` take precedence")]
 mod without_raw_api;
 
 use core::alloc::Layout;
@@ -15,7 +15,7 @@ use crate::measure::malloc_size_of::MallocSizeOf;
 use crate::measure::ops::{MallocSizeOfOps, total};
 use crate::measure::reading::Reading;
 
-#[allow(unused_imports, reason = "with `raw-api` the method of `DashMap` goes before")]
+#[allow(unused_imports, reason = "with `raw-api` the method of `DashMap` takes precedence")]
 use without_raw_api::WithoutRawApi;
 
 opaque!([K, S] DashSet<K, S>, [K, V, S] ReadOnlyView<K, V, S>);

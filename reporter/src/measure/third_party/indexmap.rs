@@ -1,4 +1,4 @@
-//! `indexmap`: computed; after removals at least, since a part of either block may be hidden.
+//! `indexmap`: computed. After removals the size is "at least", since a part of either block may be hidden.
 
 use indexmap::{IndexMap, IndexSet};
 

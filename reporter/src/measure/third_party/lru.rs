@@ -11,7 +11,7 @@ use crate::measure::ops::{MallocSizeOfOps, total};
 use crate::measure::reading::Reading;
 
 /// A copy of the crate's own `LruEntry`, so that the compiler gives both the same layout.
-#[allow(dead_code, reason = "only its layout is of use")]
+#[allow(dead_code, reason = "only its layout is used")]
 struct LruEntry<K, V> {
     key: K,
     value: V,

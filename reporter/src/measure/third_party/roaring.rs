@@ -12,13 +12,13 @@ use crate::measure::reading::Reading;
 
 /// A copy of the crate's own `BitmapContainer`: a key, and the size in words of the largest of its three kinds of
 /// store.
-#[allow(dead_code, reason = "only its layout is of use")]
+#[allow(dead_code, reason = "only its layout is used")]
 struct BitmapContainer {
     key: u16,
     store: ContainerStore,
 }
 
-#[allow(dead_code, reason = "only its layout is of use")]
+#[allow(dead_code, reason = "only its layout is used")]
 enum ContainerStore {
     Array(Vec<u16>),
     Bitmap(u64, Box<[u64; 1024]>),

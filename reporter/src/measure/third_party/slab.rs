@@ -10,7 +10,7 @@ use crate::measure::ops::MallocSizeOfOps;
 use crate::measure::reading::Reading;
 
 /// A copy of the crate's own `SlabEntry`, so that the compiler gives both the same layout.
-#[allow(dead_code, reason = "only its layout is of use")]
+#[allow(dead_code, reason = "only its layout is used")]
 enum SlabEntry<T> {
     Vacant(usize),
     Occupied(T),

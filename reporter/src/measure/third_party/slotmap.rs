@@ -19,19 +19,19 @@ use crate::measure::reading::Reading;
 plain!([] KeyData, [] slotmap::DefaultKey);
 
 /// A copy of the crate's own slots, so that the compiler gives both the same layout.
-#[allow(dead_code, reason = "only its layout is of use")]
+#[allow(dead_code, reason = "only its layout is used")]
 struct UnionSlot<C> {
     content: C,
     version: u32,
 }
 
-#[allow(dead_code, reason = "only its layout is of use")]
+#[allow(dead_code, reason = "only its layout is used")]
 union BasicContent<T> {
     value: ManuallyDrop<T>,
     next_free: u32,
 }
 
-#[allow(dead_code, reason = "only its layout is of use")]
+#[allow(dead_code, reason = "only its layout is used")]
 enum SecondarySlot<T> {
     Occupied { value: T, version: NonZeroU32 },
     Vacant,

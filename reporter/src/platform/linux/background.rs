@@ -16,9 +16,10 @@ use std::thread;
 pub struct ThreadHost {
     /// Starts a thread that receives no signals. False if the system refuses.
     pub start: fn(Box<dyn FnOnce() + Send>) -> bool,
-    /// Waits, in such a thread, until a descriptor is ready for these events of `poll`. False if the time ends first.
+    /// Waits, in a thread of this provider, until a descriptor is ready for these events of `poll`. False if the time
+    /// ends first.
     pub wait: fn(RawFd, c_short, Option<Duration>) -> bool,
-    /// Whether this thread is such a thread.
+    /// Whether this thread is a thread of this provider.
     pub is_here: fn() -> bool,
 }
 

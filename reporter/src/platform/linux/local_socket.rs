@@ -126,7 +126,7 @@ impl ListenerState {
 }
 
 impl Drop for ListenerState {
-    #[allow(unsafe_code, reason = "in a child of a fork the socket was closed behind its owner's back")]
+    #[allow(unsafe_code, reason = "in the child of a fork the socket is already closed")]
     fn drop(&mut self) {
         if self.pid == std::process::id() {
             // Keeps the value if another listener has started meanwhile: its descriptor differs from this one, which

@@ -9,7 +9,7 @@ macro_rules! call_before_main {
             }
 
             #[used]
-            #[allow(unsafe_code, reason = "a place in the file that the loader knows")]
+            #[allow(unsafe_code, reason = "the loader calls the functions in this section")]
             #[unsafe(link_section = ".init_array")]
             static CALL: extern "C" fn() = call;
         };

@@ -21,7 +21,7 @@ wrapped!(
 
 // If std does not show whether there is a value, these are always skipped.
 #[cfg(lazy_get)]
-#[allow(clippy::incompatible_msrv, reason = "only where the build script found it")]
+#[allow(clippy::incompatible_msrv, reason = "compiled only if the build script has found the function")]
 mod lazy {
     use super::*;
 

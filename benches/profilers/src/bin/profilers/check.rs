@@ -99,7 +99,8 @@ pub(crate) fn stacks_are_the_references(
         };
         let mut reference = vec![];
         for pc in stack.split(',') {
-            // A dump contains the address of the call. The return address of the outermost frame is 0.
+            // A dump contains the address of the call, so subtract 1 from each return address. The return address of
+            // the outermost frame is 0, and is left out.
             reference.extend(u64::from_str_radix(pc, 16)?.checked_sub(1));
         }
         // The innermost frames are the calls of each unwinder. From the caller of the allocator outwards, both must be

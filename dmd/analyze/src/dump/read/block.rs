@@ -34,7 +34,7 @@ struct PartialBlock {
     addr: Option<u64>,
 }
 
-/// How far the reader has read a block.
+/// The part of a block that the reader has read.
 enum BlockProgress {
     ToTheEnd,
     /// The next value is `contents`. It may be longer than the window.

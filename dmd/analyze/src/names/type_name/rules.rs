@@ -36,7 +36,7 @@ pub(super) enum ArgumentRule {
     One,
 }
 
-/// How the type of a block follows from the generic arguments.
+/// The way in which the type of a block follows from the generic arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TypeSource {
     /// The first argument.

@@ -15,14 +15,14 @@ use crate::names::arena_of;
 pub enum TypeVerdict {
     /// The block has a type.
     Typed {
-        /// How the block consists of values.
+        /// The way in which the block consists of values.
         shape: BlockShape,
         /// The type; for a table, the type of an entry.
         name: String,
         /// Whether the block may have another type of the same layout.
         certainty: TypeCertainty,
     },
-    /// The block is a chunk, of which an arena hands out parts.
+    /// The block is a chunk. An arena hands out parts of the chunk.
     Chunk {
         /// The crate of the arena.
         arena: String,
@@ -35,14 +35,14 @@ pub enum TypeVerdict {
     },
 }
 
-/// How certain a type is.
+/// The certainty of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TypeCertainty {
     /// The stack names the type.
     Certain,
-    /// The type is this one or another of the same layout. Only functions that are generic over the type contain it.
-    /// The compiler may have merged a function's instances for several types, and kept the name of one.
+    /// The type is this type or another type of the same layout. Only functions that are generic over the type contain
+    /// it. The compiler may have merged a function's instances for several types, and kept the name of one instance.
     SameLayout,
 }
 
@@ -102,7 +102,7 @@ impl TypeVerdict {
 pub(super) enum VerdictBasis<'f> {
     /// A type, and the index of the frame that names it.
     Typed(&'f FrameType, TypeCertainty, usize),
-    /// No frame has the type. The value is the index of the frame that allocated.
+    /// No frame names a type. The value is the index of the frame that allocated.
     In(Option<usize>),
 }
 
@@ -163,8 +163,8 @@ fn narrows(known: &FrameType, outer: &FrameType) -> bool {
     }
 }
 
-/// Whether a frame's type is certain. It is not if the function into which the frame was inlined is an instance for the
-/// type.
+/// Whether a frame's type is certain. The type is not certain if the function into which the frame was inlined is an
+/// instance for the type.
 fn certainty(facts: &[&FrameFacts], at: usize, typed: &FrameType) -> TypeCertainty {
     let whole = facts[at..].iter().find(|facts| !facts.inlined);
     match whole.is_some_and(|facts| facts.is_instance_for(typed)) {

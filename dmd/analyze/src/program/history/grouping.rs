@@ -77,7 +77,7 @@ impl UsageGroups {
                 let (holder, place) = held.holder(*stack, way);
                 let (sum, most, shown) = bounds.entry(holder).or_default();
                 *sum += u128::from(*highest);
-                // The place is the one of the stack with the most memory.
+                // The group gets the place of its stack with the most memory.
                 if *highest >= *most {
                     (*most, *shown) = (*highest, place);
                 }

@@ -57,7 +57,7 @@ impl fmt::Display for OneTime {
     }
 }
 
-/// How a rule recognizes its frames.
+/// The condition by which a rule recognizes its frames.
 enum OneTimePattern {
     /// The function's name starts with this text, after marks of types and references.
     Prefix(&'static [&'static str]),

@@ -83,7 +83,7 @@ fn too_many_cells_make_longer_slices_that_stay_exact() {
     let bounds: BTreeSet<_> = fine.bounds().collect();
     assert!(coarse.bounds().len() < bounds.len() / 4 && coarse.bounds().all(|bound| bounds.contains(&bound)));
     check(&mut recording, &coarse);
-    assert_eq!(fine.steps().collect::<Vec<_>>(), coarse.steps().collect::<Vec<_>>(), "the curve is as fine");
+    assert_eq!(fine.steps().collect::<Vec<_>>(), coarse.steps().collect::<Vec<_>>(), "slices change no step");
     let no_cells = timeline(&mut recording, &TimelineOptions::new().cells(0));
     check(&mut recording, &no_cells);
 }
