@@ -117,7 +117,7 @@ impl std::fmt::Display for NoReports {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self(kind) = self;
         let formats = "pprof, dhat, speedscope, heaptrack, firefox-profiler, folded and parquet";
-        write!(f, "is a {kind} of DMD, which has no reports; the formats of {kind}s are {formats}")
+        write!(f, "is a {kind} of DMD and has no reports; the formats of {kind}s are {formats}")
     }
 }
 

@@ -149,8 +149,8 @@ impl ServedReports {
         id
     }
 
-    /// Replaces the set of a measurement by a later set of the same processes. Returns whether there is such a report.
-    /// A mark is not replaced, because pages show the changes since it.
+    /// Replaces the set of a measurement by a later set of the same processes. Returns `false` if no measurement of
+    /// these processes has this id. A mark is not replaced, because pages show the changes since it.
     pub(super) fn renew(&self, id: u32, set: ReportSet, pids: &[u32]) -> bool {
         let mut all = self.all();
         match all.by_id.get_mut(&id) {

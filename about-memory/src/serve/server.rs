@@ -273,9 +273,9 @@ impl Server {
         self.state.api.types.save_by(Arc::new(save));
     }
 
-    /// Returns the time since the latest request for data ended, or since the start. Zero while the server answers such
-    /// a request, or while a process records for the server. A page that reads events counts as an endless request.
-    /// Requests without the token, and requests for the page itself, do not count.
+    /// Returns the time since the latest request for data ended, or since the start. Zero while the server answers a
+    /// request for data, or while a process records for the server. A page that reads events counts as an endless
+    /// request. Requests without the token, and requests for the page itself, do not count.
     pub fn idle_for(&self) -> Duration {
         let now = self.state.use_();
         let is_used = now.asking > 0 || self.state.api.recordings.is_running();
@@ -366,7 +366,7 @@ fn answer<'a>(
         return answer.map(Some);
     }
     if !request.path.starts_with("/api/") {
-        return Err(HttpRefusal::new(404, "there is no such address"));
+        return Err(HttpRefusal::new(404, "the server has nothing at this address"));
     }
     place.keep();
     *asking = Some(RunningRequest::new(state));

@@ -538,7 +538,8 @@ fn what_cannot_work_is_not_started() {
             assert_eq!(
                 text,
                 format!(
-                    "is built with {name}Sanitizer, which must be loaded before libdmd.so; build it without\n"
+                    "is built with {name}Sanitizer, whose library must be loaded before libdmd.so; \
+                     build without {name}Sanitizer\n"
                 )
             );
         }
@@ -558,7 +559,7 @@ fn what_cannot_work_is_not_started() {
     assert!(refused(folder, "./script").starts_with("is a script, and ./static is statically linked, "));
     fs::write(folder.join("text"), "no program\n").unwrap();
     assert_eq!(refused(folder, "./text"), "is neither an executable of this system nor a script\n");
-    assert_eq!(refused(folder, "no-such-program"), "there is no such program\n");
+    assert_eq!(refused(folder, "no-such-program"), "the program was not found\n");
 }
 
 /// The functions of such an allocator have their own names, so a preloaded library cannot replace them.
@@ -638,7 +639,7 @@ fn the_library_is_looked_for() {
 
     let output = run(&["--library", "nowhere.so"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).starts_with("about-memory: nowhere.so: there is no such library; build it: "));
+    assert!(stderr(&output).starts_with("about-memory: nowhere.so: the library was not found; build it: "));
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
         Some(path) if path.is_file() => path.to_owned(),
         Some(path) => {
             let error =
-                anyhow::anyhow!("there is no such library; build it: cargo build --release -p dmd-preload");
+                anyhow::anyhow!("the library was not found; build it: cargo build --release -p dmd-preload");
             return Err(Failure::File(path.display().to_string(), error));
         }
         None => places().into_iter().find(|path| path.is_file()).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! The row that keys act on, in a list of which only a part is visible.
+//! The row that keys act on, in a list that is only partly visible.
 
 use std::ops::Range;
 
