@@ -63,7 +63,7 @@ pub struct OpenMetricsOptions {
     pub max_series: usize,
     /// The maximum number of names in a path that has a series of its own. Default: 3.
     pub depth: usize,
-    /// The percentage of its tree from which a longer path also has a series of its own. Default: 1.
+    /// A longer path also has a series of its own if it holds at least this percentage of its tree. Default: 1.
     pub threshold: f64,
 }
 

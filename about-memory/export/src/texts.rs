@@ -26,7 +26,7 @@ impl ProfileTexts {
         self.ends.len()
     }
 
-    /// The id of a text; `None` if it is not there. The texts must be sorted.
+    /// The id of a text; `None` if the text is not stored. The texts must be sorted.
     pub(crate) fn find(&self, text: &str) -> Option<StoredTextId> {
         let (mut low, mut high) = (0, self.ends.len());
         while low < high {

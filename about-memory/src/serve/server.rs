@@ -85,8 +85,8 @@ impl ServeOptions {
         Self { keep: Some(most), ..self }
     }
 
-    /// Sets the port. Default: 0, which selects a free port. With a Unix socket, the port is the one that ssh forwards;
-    /// then 0 means 8123.
+    /// Sets the port. Default: 0, which selects a free port. With a Unix socket, this is the port that ssh forwards,
+    /// and 0 means 8123.
     #[must_use]
     pub fn port(self, port: u16) -> Self {
         Self { port, ..self }

@@ -526,7 +526,7 @@ fn what_cannot_work_is_not_started() {
         &["-rdynamic"],
     );
     assert!(
-        refused(folder, "./static-asan").starts_with("is built with AddressSanitizer, which must be loaded ")
+        refused(folder, "./static-asan").starts_with("is built with AddressSanitizer, whose library must ")
     );
     for (flag, name) in [("address", "Address"), ("thread", "Thread"), ("leak", "Leak")] {
         fs::write(folder.join("sanitized.c"), print).unwrap();
@@ -562,7 +562,7 @@ fn what_cannot_work_is_not_started() {
     assert_eq!(refused(folder, "no-such-program"), "the program was not found\n");
 }
 
-/// The functions of such an allocator have their own names, so a preloaded library cannot replace them.
+/// The functions of the program's allocator have their own names, so a preloaded library cannot replace them.
 #[test]
 fn a_program_with_its_own_allocator_runs_with_a_warning() {
     let folder = tempfile::tempdir().unwrap();

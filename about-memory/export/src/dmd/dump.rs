@@ -25,8 +25,8 @@ pub fn stacks(dump: Dump, options: &ProfileOptions) -> Result<StackProfile, Prof
     Ok(builder.finish()?)
 }
 
-/// Converts the blocks of the second dump minus the blocks of the first. Amounts may be negative. If both dumps are of
-/// one process, the duration is the time between them.
+/// Converts the blocks of the second dump minus the blocks of the first. Amounts may be negative. If both dumps come
+/// from one process, the duration is the time between them.
 ///
 /// # Errors
 ///
@@ -46,7 +46,7 @@ pub fn difference(first: Dump, second: Dump, options: &ProfileOptions) -> Result
     Ok(builder.finish()?)
 }
 
-/// The time between two dumps of the same process; `None` if the dumps do not show that they are.
+/// The time between two dumps of one process; `None` if the dumps come from different processes or have no times.
 fn between(first: &Dump, second: &Dump) -> Option<Duration> {
     let start = |dump: &Dump| Some(dump.time()? as f64 - dump.statistics()?.seconds);
     let seconds = match (start(first), start(second)) {

@@ -202,7 +202,7 @@ const MOST_DEPTH: usize = 100;
 struct PathGrowth<'a> {
     nodes: Vec<PathNode>,
     options: &'a OpenMetricsOptions,
-    /// The waiting nodes: first the ones that must be shown, then the largest, then in order.
+    /// The waiting nodes: first the nodes that must be shown, then the largest, then in order.
     waiting: BinaryHeap<(bool, u128, Reverse<usize>)>,
     series: usize,
 }
