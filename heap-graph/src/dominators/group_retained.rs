@@ -100,7 +100,8 @@ impl OpenGroups {
         Self { nodes: vec![0; groups], retained: vec![0; groups] }
     }
 
-    /// Adds a node to a group, unless the node is below another node of the group, which retains it.
+    /// Adds a node to a group. Adds its bytes only if the node is not below another node of the group: that node
+    /// already retains it.
     fn enter(&mut self, group: usize, retained: impl FnOnce() -> u128) {
         if self.nodes[group] == 0 {
             self.retained[group] += retained();

@@ -127,7 +127,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
             let future = |at: u64, of, state| BlockFuture { block, at: start.saturating_add(at), of, state };
             all.extend(unfinished.take_if(|(end, _)| *end <= *at).map(|(_, future)| future));
             if info.is_coroutine(*of) {
-                // It may be the only relevant part of a future of another type.
+                // The unfinished branch contains this coroutine, so the coroutine replaces the branch.
                 unfinished = None;
                 end = after;
                 all.push(future(*at, *of, Some(*variant)));

@@ -118,7 +118,7 @@ fn half_read() -> (Box<std::vec::IntoIter<Box<Old>>>, Box<New>) {
     (rest, new("half-read vec::IntoIter", at))
 }
 
-/// Room for inline values, some of which are initialized.
+/// Room for inline values. Only some of them are initialized.
 pub struct Inline {
     pub places: [MaybeUninit<Box<Old>>; 4],
     pub len: u32,
