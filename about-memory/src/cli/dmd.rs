@@ -175,7 +175,7 @@ impl DmdCommand {
         }
         if self.json && self.has_trees(false) {
             return Err(Failure::Usage(
-                "--json has tables by frame, module, reporter, size and type only".to_owned(),
+                "--json supports only tables by frame, module, reporter, size and type".to_owned(),
             ));
         }
         if from_stdin > 0 && self.clamp_contents {

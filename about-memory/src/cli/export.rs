@@ -191,8 +191,7 @@ impl ExportCommand {
     fn nodes(&self, source: &InputArgument) -> Result<ConvertedStacks, Failure> {
         if self.when.is_chosen() || self.requested {
             let name = source.name();
-            let reason =
-                "a heap snapshot has one time, and sizes only; --at, --between and --requested are for dumps";
+            let reason = "a heap snapshot has one time and one size per node; --at, --between and --requested are for dumps";
             return Err(Failure::Usage(format!("{name}: {reason}")));
         }
         let stacks = snapshot::stacks(&self.graph(source)?);

@@ -107,7 +107,7 @@ impl<'a> PathSearch<'a> {
     fn path(&self, stack: &[(u32, core::ops::Range<usize>)]) -> GraphPath<'a> {
         let part = |(node, edges): &(u32, core::ops::Range<usize>)| PathPart {
             predecessor: NodeId(self.graph.ids()[*node as usize]),
-            // The path uses the edge before the next one to take.
+            // `edges` starts after the edge that the path uses.
             edge: self.graph.edge_name(edges.start - 1).map(|name| self.graph.text(name)),
         };
         stack.iter().map(part).collect()

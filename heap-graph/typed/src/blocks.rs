@@ -258,7 +258,7 @@ fn element(name: &str) -> &str {
     }
 }
 
-/// Whether the name is the type of the pointers to the parts of a task. All parts are in one block.
+/// Whether this is the name of `RawTask` of async-task, the type with the pointers to the parts of a task.
 fn is_task(name: &str) -> bool {
     name.starts_with("async_task::raw::RawTask<")
 }

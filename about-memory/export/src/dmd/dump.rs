@@ -137,7 +137,7 @@ fn add(
 /// The labels of blocks. Millions of blocks have only a few different labels.
 struct BlockLabels<'d> {
     types: StackTypes,
-    /// The number of a reporter's name, by the block's key for the reporter.
+    /// The number of each reporter's name. The key identifies the reporter in a block of the dump.
     reporters: FxHashMap<(u32, Option<usize>), u32>,
     numbers: HashMap<Option<&'d str>, u32>,
     known: FxHashMap<LabelsKey, SampleLabelsId>,

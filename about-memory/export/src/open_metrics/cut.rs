@@ -221,7 +221,7 @@ impl PathGrowth<'_> {
             let parent = self.nodes[node].parent;
             let (amount, leaves) = (self.nodes[node].amount, self.nodes[node].leaves);
             let rest = self.nodes[parent].leaves - self.nodes[parent].of_shown.1 - leaves;
-            // With its last child, the parent has no rest any more.
+            // If this is the parent's last child, nothing is left for the parent's `(other)`.
             let more = usize::from(rest > 0);
             if self.series + more > self.options.max_series && !always {
                 continue;

@@ -113,7 +113,8 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
         all
     }
 
-    /// The last found futures, from this position of the block, without futures inside of others.
+    /// The futures that the last walk found, without futures inside of other futures. The walk started at this position
+    /// of the block.
     fn outermost(&self, block: usize, start: u64) -> Vec<BlockFuture> {
         let info = self.heap.walk.info();
         let mut all = Vec::new();

@@ -192,7 +192,7 @@ fn stale_words_never_win() {
         assert_eq!(contradictions, expected);
         let agreement = heap.agreement();
         assert_eq!((agreement.disagree, agreement.outweighed, agreement.owners_disagree), (13, 13, 0));
-        // Three of five elements, one of three, and one of four.
+        // Three vectors have unused capacity: for three of five elements, one of three, and one of four.
         let rows = heap.waste(memory).rows;
         let row = rows.iter().find(|row| row.name == "[Box<stale::Old>]").unwrap();
         assert_eq!((row.unused, row.blocks, row.unused_bytes), (WasteKind::Capacity, 3, (3 + 1 + 1) * 8));
