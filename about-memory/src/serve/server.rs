@@ -92,8 +92,8 @@ impl ServeOptions {
         Self { port, ..self }
     }
 
-    /// Whether the page may only measure and compare. Such a page changes no processes, imports no files and removes
-    /// nothing. Default: no.
+    /// Whether the page may only measure and compare. A read-only page changes no processes, imports no files and
+    /// removes nothing. Default: no.
     #[must_use]
     pub fn read_only(self, read_only: bool) -> Self {
         Self { read_only, ..self }

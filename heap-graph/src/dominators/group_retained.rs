@@ -170,8 +170,8 @@ fn dominator_place(tree: &DominatorTree<'_>, preorder: &Preorder, node: u32) -> 
 struct MeetingPoints {
     /// For each place: whether the node is a meeting point.
     are: Vec<bool>,
-    /// For each place: the nodes there and below have edges to meeting points. This is the depth of the shallowest
-    /// dominator of these meeting points.
+    /// For each place: the depth of the shallowest dominator of a meeting point. Only meeting points count to which an
+    /// edge leads from the node at the place, or from a node below it.
     shallowest: Vec<u32>,
 }
 

@@ -9,21 +9,26 @@ use super::MemorySource;
 use super::positioned::{fill_at, read_at};
 use crate::error::TypedError;
 
-/// The sizes of the ELF header and of a program header, in bytes.
+/// The size of the ELF header, in bytes.
 const HEADER: usize = 64;
+/// The size of a program header, in bytes.
 const PROGRAM_HEADER: usize = 56;
 
-/// The kinds of segments, and the flag of a writable segment.
+/// The kind of a segment with memory.
 const LOAD: [u8; 4] = [1, 0, 0, 0];
+/// The kind of a segment with notes.
 const NOTE: [u8; 4] = [4, 0, 0, 0];
+/// The flag of a writable segment.
 const WRITABLE: u8 = 2;
 
 /// The note with the mapped files (`NT_FILE`).
 const FILES: usize = 0x4649_4c45;
 
-/// The note with a thread's registers (`NT_PRSTATUS`), and the positions of the thread's number and registers in it.
+/// The note with a thread's registers (`NT_PRSTATUS`).
 const REGISTERS: usize = 1;
+/// The position of the thread's number in this note.
 const NUMBER: usize = 32;
+/// The position of the first register in this note.
 const FIRST_REGISTER: usize = 112;
 
 /// The size of that note on x86-64, in bytes. The next constants are DWARF's numbers of its general registers, in the

@@ -9,7 +9,7 @@ use crate::Victim;
 const SOURCE: &str = include_str!("../victims/branches.rs");
 
 /// A future as text, such as `receive RECEIVE`: its function, and the comment in the line of its `await`. If the
-/// `await` is in a macro's file, `joins START`, after a check that the function starts at the future's start line.
+/// `await` is in a macro's file, the text is `joins START`: the future's start line is the start of the function.
 fn short(one: &AwaitedFuture) -> String {
     let own = |place: &&(String, u32)| place.0.ends_with("/tests/victims/branches.rs");
     let place = one.place.as_ref().filter(own).or(one.start.as_ref().filter(own));

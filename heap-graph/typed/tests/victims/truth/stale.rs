@@ -1,5 +1,5 @@
-//! Words that lead to freed memory in whose place another type is now. In each case an `Old` is freed, and a `New` of
-//! the same size gets its place.
+//! Words that lead to freed memory, where a value of another type is now. In each case an `Old` is freed, and a `New`
+//! of the same size gets its place.
 
 #![allow(dead_code, reason = "only the types and the blocks count")]
 
