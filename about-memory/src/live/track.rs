@@ -13,7 +13,7 @@ use super::error::LiveError;
 use super::save;
 use super::sockets::{SocketFile, sockets_of};
 
-/// A recording by DMD, started with [`track`], or with [`record`] into a file. Dropping it ends the recording.
+/// A recording by DMD, started with [`track`], or with [`record`] into a file. Dropping the session ends the recording.
 #[derive(Debug)]
 pub struct TrackingSession {
     answer: BufReader<DeadlineStream>,

@@ -25,9 +25,11 @@ const DEEPEST: u32 = 8;
 /// The member of `tokio::select!` and `tokio::join!` that borrows the tuple of their futures.
 const TUPLE: &str = "futures";
 
-/// The list of `FuturesUnordered`, and the member of its entries that leads to the next entry.
+/// The start of the type of an entry in the list of `FuturesUnordered`.
 const LIST: &str = "futures_util::stream::futures_unordered::task::Task<";
+/// The member of `FuturesUnordered` that leads to the first entry.
 const HEAD: &str = "head_all";
+/// The member of an entry that leads to the next entry.
 const NEXT: &str = "next_all";
 
 /// The block that the clones of a `Shared` future share. It contains the future.
@@ -49,7 +51,7 @@ struct FuturePlace {
     block: usize,
     at: u64,
     of: TypeId,
-    /// Whether the name of the pointer to it is the name of a tuple of futures.
+    /// Whether the pointer that leads to the place has the name [`TUPLE`].
     named: bool,
 }
 
