@@ -9,8 +9,8 @@ use crate::limit::{Limit, LimitError};
 use crate::normalize::DiffOptions;
 use crate::number;
 
-/// Asserts a limit on the amount at a path, summed over all processes. The path names a leaf, an inner node, a line or
-/// `explicit/heap-unclassified`.
+/// Asserts a limit on the amount at a path, summed over all processes. The path names a leaf or an inner node of a
+/// tree, a report outside of trees, or `explicit/heap-unclassified`.
 ///
 /// The comparison is one of `<`, `<=`, `>`, `>=` and `==`. The limit is a number with one of the units `B`, `KiB`,
 /// `MiB` and `GiB`; without a unit it is in the units of the report. The macro also accepts the text of a

@@ -94,7 +94,7 @@ enum Command {
     /// List the running processes that answer requests.
     #[command(after_help = list::EXAMPLES)]
     List(list::ListCommand),
-    /// Save the reports of running processes to a file, or a dump of DMD.
+    /// Save the reports of running processes, or a dump of DMD, to a file.
     #[command(after_help = save::EXAMPLES)]
     Save(save::SaveCommand),
     /// Write a line of JSON for each allocation of a running process.
@@ -122,7 +122,7 @@ enum Command {
     /// Save a dump of DMD of a running process. `save --dump` does the same.
     #[command(after_help = dump::EXAMPLES)]
     Dump(dump::DumpCommand),
-    /// Free caches in a running process. `show --minimize` also shows the reports after it.
+    /// Free caches in a running process. `show --minimize` also shows the reports afterwards.
     #[command(after_help = minimize::EXAMPLES)]
     Minimize(minimize::MinimizeCommand),
     /// Show running processes again and again. `show --interval` does the same.

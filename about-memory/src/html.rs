@@ -75,8 +75,8 @@ impl HtmlOptions {
         Self { heap: Some(HeapPage::Change(change, names)), ..self }
     }
 
-    /// Shows a dump instead of reports: the table, treemap and flame graph of its blocks, by how often reporters
-    /// reported them.
+    /// Shows a dump instead of reports: the table, treemap and flame graph of its blocks. The blocks are grouped by the
+    /// number of reports that contain them.
     #[must_use]
     pub fn heap_blocks(self, blocks: HeapBlocks) -> Self {
         Self { heap: Some(HeapPage::Blocks(blocks)), ..self }

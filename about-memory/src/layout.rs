@@ -25,7 +25,7 @@ pub(crate) struct LayoutEntry<'f, 'a> {
     depth: u32,
     pub(crate) children: core::ops::Range<u32>,
     pub(crate) has_children: bool,
-    /// Whether the entry is closed. An invalid value below opens the path to it in spite of this.
+    /// Whether the entry is closed. A closed entry is shown open if there is an invalid value below it.
     collapsed: bool,
     /// Whether the children were not laid out because they are below the depth limit.
     too_deep: bool,

@@ -12,7 +12,7 @@
 //!
 //! # Features
 //!
-//! The default features contain everything above except the program. They add four crates to the dependencies of
+//! The default features contain everything above except the program. They add four crates to a program with
 //! `memory-reporter`.
 //!
 //! - `budget`: `Budget`, a file of limits.

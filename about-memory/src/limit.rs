@@ -17,8 +17,9 @@ use crate::number::{self, ByteUnits};
 ///
 /// The text of a limit is `[PROCESS] PATH COMPARISON LIMIT`:
 ///
-/// - `[PROCESS]`, optional: only processes whose name contains this count.
-/// - `PATH`: the path in the reports of a leaf, an inner node, `explicit/heap-unclassified`, or a line.
+/// - `[PROCESS]`, optional: counts only processes whose name contains this text.
+/// - `PATH`: a path as in the reports. It names a leaf or an inner node of a tree, a report outside of trees, or
+///   `explicit/heap-unclassified`.
 /// - `COMPARISON`: `<`, `<=`, `>`, `>=` or `==`.
 /// - `LIMIT`: a number, which may contain decimals, `_` and `,`, and a unit: `B`, `KiB`, `MiB` or `GiB`; `%` if the
 ///   report is a percentage; or no unit for the units of the report. With a sign, the limit is on the growth since an
@@ -103,7 +104,8 @@ enum LimitUnit {
 pub struct LimitOutcome {
     /// Whether the comparison is true.
     pub holds: bool,
-    /// The amount in the earlier report. `None` without an earlier report, or if it does not contain the path.
+    /// The amount in the earlier report. `None` if there is no earlier report, or if that report does not contain the
+    /// path.
     pub first: Option<i128>,
     /// The amount in the later or only report. `None` if the report does not contain the path.
     pub second: Option<i128>,

@@ -3,7 +3,7 @@
 //!
 //! A [`Session`] holds all state, so that a reloaded page or a second page loses no data. A front end asks with a
 //! [`Query`] and gets a [`PendingAnswer`]. Equal queries share one computation, and results stay in memory under a
-//! budget ([`SessionOptions::budget`]). Each change of a state is an [`SessionEvent`] with a number. The states of a
+//! budget ([`SessionOptions::budget`]). Each change of a state is a [`SessionEvent`] with a number. The states of a
 //! snapshot are the states of Firefox's Memory tool (`devtools/client/memory/constants.js` and `reducers/`). A
 //! computation starts, and then it is computed, cancelled or failed.
 //!

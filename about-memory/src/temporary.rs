@@ -4,7 +4,6 @@
 //! every file with a [`CleanupEntry`]. A killed process leaves its folder; the next process that creates a folder
 //! removes it. Each process keeps a file in its folder locked, so that the folder of a running process is not removed,
 //! even if the process is in another container.
-//! another container.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirEntry, File};

@@ -38,10 +38,7 @@ impl fmt::Display for CensusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoDescriptiveName(type_name) => {
-                write!(
-                    f,
-                    "census by descriptiveType met a node of type {type_name}, which has no descriptive name"
-                )
+                write!(f, "census by descriptiveType: a node of type {type_name} has no descriptive name")
             }
             Self::Cancelled => CancelledError.fmt(f),
         }
@@ -86,7 +83,7 @@ impl KindGroup {
 ///
 /// # Errors
 ///
-/// [`CensusError`].
+/// [`CensusError`] if a node lacks a descriptive name that the breakdown needs.
 pub fn census(graph: &Graph, breakdown: &Breakdown) -> Result<CensusReport, CensusError> {
     census_watched(graph, breakdown, &AnalysisProgress::new())
 }
@@ -95,7 +92,7 @@ pub fn census(graph: &Graph, breakdown: &Breakdown) -> Result<CensusReport, Cens
 ///
 /// # Errors
 ///
-/// [`CensusError`].
+/// [`CensusError`] if a node lacks a descriptive name that the breakdown needs, or if the analysis was cancelled.
 pub fn census_watched(
     graph: &Graph,
     breakdown: &Breakdown,
@@ -133,7 +130,7 @@ pub fn census_watched(
 ///
 /// # Errors
 ///
-/// [`CensusError`].
+/// [`CensusError`] if a node lacks a descriptive name that the breakdown needs.
 pub fn census_of<'a>(
     graph: &'a Graph,
     breakdown: &Breakdown,
@@ -153,7 +150,7 @@ pub fn census_of<'a>(
 ///
 /// # Errors
 ///
-/// [`CensusError`].
+/// [`CensusError`] if a node lacks a descriptive name that the breakdown needs.
 pub fn describe_node(node: HeapNode<'_>, breakdown: &Breakdown) -> Result<CensusReport, CensusError> {
     let graph = node.graph();
     let mut root = BreakdownCounter::new(breakdown);

@@ -40,11 +40,11 @@ use roots::RootsPurpose;
 /// The heap of the running program that some values reach.
 ///
 /// Nodes are the heap blocks, and the values added as roots. The root of the graph has an edge, with the given name,
-/// to each of these values. The id of a block is an address in the block: its start, if the walk knows the start. The
-/// walk knows no address for some blocks, such as the block of an empty hash table with capacity. Such an id is 2^52
-/// or more. If two roots reach such a block by different fields, each root has its own node for it. The type of a
-/// block is the type of the value in it. For a container, it is the container's type (`alloc::vec::Vec<u8>`). The
-/// class is the type without path and parameters (`Vec`).
+/// to each of these values. The id of a block is an address in the block: its start, if the walk knows the start. For
+/// some blocks the walk knows no address, such as the block of an empty hash table with capacity. The ids of these
+/// blocks are 2^52 or more. If two roots reach one of these blocks by different fields, each root has its own node for
+/// it. The type of a block is the type of the value in it. For a container, it is the container's type
+/// (`alloc::vec::Vec<u8>`). The class is the type without path and parameters (`Vec`).
 ///
 /// Edges are the fields that lead from block to block (`entries`, `value.name`). Parts without a name are called
 /// `element`, `key` and `value`. All `Rc` and `Arc` pointers to one value lead to the same block. `Weak` pointers and
@@ -78,7 +78,7 @@ impl HeapGraph {
         Self::collect_with(LiveGraphOptions::default(), add_roots)
     }
 
-    /// As [`collect`](Self::collect), with options.
+    /// Like [`collect`](Self::collect), with options.
     pub fn collect_with(options: LiveGraphOptions<'_>, add_roots: impl FnOnce(&mut Roots<'_>)) -> Self {
         let live = LiveReading::new(options, |_| CollectedGraph::new());
         let mut roots = Roots(RootsPurpose::Collect(Box::new(MallocSizeOfOps::new(live))));

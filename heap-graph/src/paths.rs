@@ -47,8 +47,8 @@ type BackEdge = (u32, Option<GraphTextId>);
 
 /// Up to `max` paths to each target, as Firefox defines them.
 ///
-/// One breadth-first walk uses the first `max` edges that arrive at a target. Each such edge results in a path: the
-/// shortest path to the source of the edge, and then the edge. So parallel edges result in equal paths, and a later
+/// One breadth-first walk uses the first `max` edges that arrive at a target. Each of these edges results in a path:
+/// the shortest path to the source of the edge, and then the edge. So parallel edges result in equal paths, and a later
 /// path may lead through the target itself. For the paths that are really the shortest, see [`k_shortest_paths`].
 pub fn shortest_paths<'a>(
     graph: &'a Graph,
@@ -64,7 +64,7 @@ pub fn shortest_paths<'a>(
 ///
 /// # Errors
 ///
-/// [`CancelledError`].
+/// [`CancelledError`] if the analysis was cancelled.
 pub fn shortest_paths_watched<'a>(
     graph: &'a Graph,
     start: NodeIndex,

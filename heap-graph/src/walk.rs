@@ -32,7 +32,7 @@ impl BreadthFirst {
         Some(node)
     }
 
-    /// Records that an edge leads to `node`. Returns whether it is the first such edge.
+    /// Records that an edge leads to `node`. Returns whether this is the first edge to `node`.
     #[inline]
     pub(crate) fn arrive(&mut self, node: u32) -> bool {
         let (word, bit) = (&mut self.seen[node as usize / 64], 1 << (node % 64));

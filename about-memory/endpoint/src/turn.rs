@@ -34,7 +34,8 @@ impl WorkTurn {
         Self { ends: Mutex::new(None), changed: Condvar::new() }
     }
 
-    /// Takes the turn, until about `ends`. The error is the instant at which the current owner expects to return it.
+    /// Takes the turn, until about `ends`. The error is the instant at which the current owner expects to return the
+    /// turn.
     pub(crate) fn take(&'static self, ends: Instant) -> Result<WorkPermit, Instant> {
         self.take_before(Instant::now(), ends)
     }

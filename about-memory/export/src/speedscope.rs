@@ -48,7 +48,7 @@ impl SpeedscopeOptions {
 struct SpeedscopeProfile<'a> {
     value: ProfileValue,
     kind: Option<&'a str>,
-    /// 1, or -1 for the profile of what shrank.
+    /// 1, or -1 for the profile of stacks that shrank.
     sign: i128,
     is_difference: bool,
     sum: i128,

@@ -184,7 +184,7 @@ pub struct ProfileSample<'a> {
     pub amounts: &'a [i64],
 }
 
-/// The allocation or the free of a block, at a time. A history's time line consists of such events.
+/// The allocation or the free of a block, at a time. The time line of a history consists of these events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProfileEvent {

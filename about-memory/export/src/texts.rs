@@ -19,7 +19,7 @@ impl ProfileTexts {
         self.0.len()
     }
 
-    /// The id of a text; `None` if it is not there.
+    /// The id of a text; `None` if the text is not stored.
     pub(crate) fn find(&self, text: &str) -> Option<StoredTextId> {
         self.0.find(text).map(StoredTextId)
     }

@@ -44,8 +44,8 @@ impl BudgetOptions {
         self
     }
 
-    /// Adds a path that gets a limit. Paths that already have a limit keep one. Default: none. Without added paths, an
-    /// empty budget gets `explicit` and each child that holds at least 1 % of `explicit`.
+    /// Adds a path that gets a limit. A path that already has a limit gets no second one. Default: none. Without added
+    /// paths, an empty budget gets `explicit` and each child that holds at least 1 % of `explicit`.
     #[must_use]
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.paths.push(path.into());

@@ -121,7 +121,7 @@ fn commands_that_the_documentation_names_exist() {
             seen += 1;
         }
     }
-    assert!(seen > 5, "only {seen} were found");
+    assert!(seen > 5, "only {seen} command lines were found");
 }
 
 #[test]

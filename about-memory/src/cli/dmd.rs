@@ -77,8 +77,8 @@ pub(crate) struct DmdCommand {
     /// Replace the parts that differ from run to run, for tests.
     #[arg(long, hide = true)]
     filter_stacks_for_testing: bool,
-    /// Show only entries that contain this text. An entry is an allocation stack; `!TEXT` shows the stacks without it.
-    /// Repeatable.
+    /// Show only entries that contain this text. An entry is an allocation stack; `!TEXT` shows the stacks without
+    /// TEXT. Repeatable.
     #[arg(long, value_name = "TEXT", allow_negative_numbers = true)]
     filter: Vec<String>,
     /// Like --filter, but for the stacks of the reporters that reported a block. Repeatable.
@@ -91,8 +91,8 @@ pub(crate) struct DmdCommand {
     /// Distribute the blocks without a stack over the records of similar blocks. Estimated numbers have a `~`.
     #[arg(long)]
     estimate: bool,
-    /// Group the blocks by this. One of `frame`, `module`, `reporter`, `size`, `type`, `crate` and `site`. The last three,
-    /// and several of them such as `crate,type,site`, make a tree. Repeatable.
+    /// Group the blocks by this. One of `frame`, `module`, `reporter`, `size`, `type`, `crate` and `site`. The last
+    /// three make a tree, and can be combined, such as `crate,type,site`. Repeatable.
     #[arg(long, value_name = "KEY", value_parser = DmdGrouping::parse, conflicts_with_all = ["folded", "classic", "suggest", "firefox"])]
     by: Vec<DmdGrouping>,
     /// Suggest memory reporters to write, for unreported memory or for all memory at the peak. A suggestion shows the
@@ -175,7 +175,7 @@ impl DmdCommand {
         }
         if self.json && self.has_trees(false) {
             return Err(Failure::Usage(
-                "--json has tables by frame, module, reporter, size and type only".to_owned(),
+                "--json supports only tables by frame, module, reporter, size and type".to_owned(),
             ));
         }
         if from_stdin > 0 && self.clamp_contents {

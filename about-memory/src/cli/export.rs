@@ -130,7 +130,7 @@ impl std::fmt::Display for NoReports {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self(kind) = self;
         let formats = "pprof, dhat, speedscope, heaptrack, firefox-profiler, folded and parquet";
-        write!(f, "is a {kind} of DMD, which has no reports; the formats of {kind}s are {formats}")
+        write!(f, "is a {kind} of DMD and has no reports; the formats of {kind}s are {formats}")
     }
 }
 
@@ -209,8 +209,7 @@ impl ExportCommand {
     fn nodes(&self, source: &InputArgument) -> Result<ConvertedStacks, Failure> {
         if self.when.is_chosen() || self.requested {
             let name = source.name();
-            let reason =
-                "a heap snapshot has one time, and sizes only; --at, --between and --requested are for dumps";
+            let reason = "a heap snapshot has one time and one size per node; --at, --between and --requested are for dumps";
             return Err(Failure::Usage(format!("{name}: {reason}")));
         }
         let stacks = snapshot::stacks(&self.graph(source)?);

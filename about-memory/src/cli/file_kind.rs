@@ -146,13 +146,14 @@ pub(super) fn is_pprof(path: &Path) -> bool {
 }
 
 /// Returns the message that replaces the error if the command does not read files of this kind, or if the file is
-/// incomplete. `None` if the error stays.
+/// incomplete. `None` if the caller must print the error itself.
 pub(super) fn explain(name: &str, error: &anyhow::Error, takes: &[FileKind]) -> Option<String> {
     let is_incomplete = |name: &str| name.starts_with(INCOMPLETE);
     if name.rsplit(std::path::is_separator).next().is_some_and(is_incomplete) && Path::new(name).exists() {
         return Some(format!("{error}; the process that wrote it ended before the file was complete"));
     }
-    // A sentence of a command is more precise than the hint. An error of the system has another cause.
+    // A text that the command itself wrote is more precise than the hint about the kind. A system error has another
+    // cause.
     if error.is::<String>() || error.is::<&'static str>() || error.is::<io::Error>() {
         return None;
     }

@@ -260,11 +260,11 @@ impl TypedHeapReader {
     }
 }
 
-/// Maps a program or its debug file. The file must be of the build that ran, with the build id `recorded`. Its sections
-/// of debug information may have `max_bytes` in total.
+/// Maps a program or its debug file. The file must come from the build that ran: its build id must be `recorded`. Its
+/// sections of debug information may have `max_bytes` in total.
 fn program_file(program: &Path, recorded: &str, max_bytes: u64) -> Result<MappedFile, Failure> {
     let failure = |error: anyhow::Error| Failure::File(program.display().to_string(), error);
-    // A dump can name a device or a pipe, which has no end. A file can consist mostly of holes.
+    // A dump can name a device or a pipe, and reading one may never end. A file can consist mostly of holes.
     let file = MappedFile::open(program).map_err(|error| {
         failure(match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => TypedError::from(error).into(),

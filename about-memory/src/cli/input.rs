@@ -75,8 +75,8 @@ impl InputArgument {
         }
     }
 
-    /// Whether only this user may read the source: a running process, or a file with such a mode. Output from a private
-    /// source is also private.
+    /// Whether only this user may read the source: a running process, or a file whose mode excludes other users. Output
+    /// from a private source is also private.
     ///
     /// # Errors
     ///

@@ -50,7 +50,7 @@ pub(crate) struct RunCommand {
     /// What to record.
     #[arg(long, value_enum, default_value_t = RecordMode::DarkMatter)]
     mode: RecordMode,
-    /// Which blocks get a stack: a sample, or all.
+    /// The blocks that get a stack: a sample, or all.
     #[arg(long, value_enum, default_value_t = StackChoice::Full)]
     stacks: StackChoice,
     /// Sample the blocks that are smaller than this: record one of them per this many allocated bytes.
@@ -140,7 +140,7 @@ impl RunCommand {
         let variable = self.variable(&output, keeper.as_ref())?;
         let failure =
             |reason: String| Failure::File(program.to_string_lossy().into_owned(), anyhow::anyhow!(reason));
-        let file = launch::find(program).ok_or_else(|| failure("there is no such program".to_owned()))?;
+        let file = launch::find(program).ok_or_else(|| failure("the program was not found".to_owned()))?;
         launch::check(&file, &library).map_err(|obstacle| failure(obstacle.to_string()))?;
         // In the other modes, the library tests itself instead of recording the program.
         let records = !matches!(self.mode, RecordMode::Test | RecordMode::Stress);

@@ -353,9 +353,9 @@ fn open(file: &Path) {
             Ok((program, status)) => format!("{program} ended with {status}"),
             Err(error) => format!("xdg-open cannot be started: {error}"),
         };
-        say(&format!("no browser was opened ({reason}); open the address above in one"));
+        say(&format!("no browser was opened ({reason}); open the address above in a browser"));
     };
     if let Err(error) = std::thread::Builder::new().name("browser".to_owned()).spawn(wait) {
-        say(&format!("no browser was opened ({error}); open the address above in one"));
+        say(&format!("no browser was opened ({error}); open the address above in a browser"));
     }
 }

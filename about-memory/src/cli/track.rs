@@ -98,7 +98,7 @@ impl TrackCommand {
         }
         let saved = waited.and_then(|()| tracking.save(&file));
         let end = saved.map_err(|error| match error {
-            // The process ended, and its recorded blocks with it.
+            // The process has ended, so its recorded blocks are lost.
             LiveError::Ended | LiveError::Replaced => Failure::File(
                 format!("process {pid}"),
                 anyhow::anyhow!(

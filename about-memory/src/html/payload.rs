@@ -346,7 +346,7 @@ fn heap_of_duplicates<'a>(
     processes: &[&ProcessTrees<'a>],
 ) -> HashMap<(usize, &'a str), i128> {
     let mut heap = HashMap::new();
-    // The index of each process by its name in the reports, which may be empty.
+    // The index of each process, by its name in the reports. The name may be empty.
     let mut spelled: HashMap<&str, usize> = HashMap::new();
     for (index, process) in processes.iter().enumerate() {
         let mut left: Vec<_> = process.trees().filter(|root| root.path() == "explicit").collect();

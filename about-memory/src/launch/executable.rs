@@ -51,7 +51,7 @@ impl fmt::Display for LaunchObstacle {
                 f.write_str("contains its own malloc, so it does not call the malloc of libdmd.so; wrap its allocator in dmd::Dmd")
             }
             Self::Sanitizer(name) => {
-                write!(f, "is built with {name}, which must be loaded before libdmd.so; build it without")
+                write!(f, "is built with {name}, whose library must be loaded before libdmd.so; build without {name}")
             }
             Self::OtherMachine => f.write_str("is for another machine architecture than libdmd.so"),
             Self::OtherLoader(loader) => write!(f, "uses the loader {loader}, which does not belong to the GNU C library"),

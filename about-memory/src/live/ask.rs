@@ -399,7 +399,7 @@ pub(super) fn in_parallel<T: Sync, A: Send>(
     let answer = |slot: Mutex<Option<A>>| {
         slot.into_inner()
             .expect("no thread panics while it holds the lock")
-            .expect("every item was asked about")
+            .expect("every item has an answer")
     };
     answers.into_iter().map(answer).collect()
 }

@@ -13,7 +13,7 @@ use super::error::LiveError;
 use super::save;
 use super::sockets::{SocketFile, sockets_of};
 
-/// A recording by DMD, started with [`track`], or with [`record`] into a file. Dropping it ends the recording.
+/// A recording by DMD, started with [`track`], or with [`record`] into a file. Dropping the session ends the recording.
 #[derive(Debug)]
 pub struct TrackingSession {
     answer: BufReader<DeadlineStream>,
@@ -52,13 +52,13 @@ pub fn track(pid: u32, sample_bytes: u64, timeout: Duration) -> Result<TrackingS
     Ok(TrackingSession::new(answer, timeout, socket))
 }
 
-/// Lets DMD record a process in which DMD waits for this request into a file: every allocation, and the end of every
-/// block. The process writes the file, and replaces an existing one. The file does not contain blocks that were allocated
-/// before. Each answer of the process takes at most `timeout`.
+/// Lets DMD record every allocation and the end of every block into a file. DMD in the process must wait for this
+/// request. The process writes the file, and replaces an existing one. The file does not contain blocks that were
+/// allocated before. Each answer of the process takes at most `timeout`.
 ///
 /// # Errors
 ///
-/// Like [`track`]. Also if the process cannot write the file, or the path is not UTF-8.
+/// Returns the errors of [`track`], and an error if the process cannot write the file or the path is not UTF-8.
 pub fn record(pid: u32, path: &Path, timeout: Duration) -> Result<TrackingSession, LiveError> {
     let failed = |error| LiveError::Write(path.to_owned(), error);
     let whole = std::path::absolute(path).map_err(failed)?;
@@ -107,8 +107,8 @@ impl TrackingSession {
     ///
     /// # Errors
     ///
-    /// If the connection breaks, or the process ends or becomes another program without a dump. A file that the process
-    /// recorded until then is complete to that moment.
+    /// If the connection breaks, or the process ends or becomes another program without a dump. A file of [`record`]
+    /// then contains all events until that moment.
     pub fn wait(&mut self, until: Option<Instant>, stop: &AtomicBool) -> Result<(), LiveError> {
         while !stop.load(Ordering::Relaxed) {
             let now = Instant::now();
@@ -131,8 +131,8 @@ impl TrackingSession {
     }
 
     /// Ends the recording, and saves a compressed dump of the live blocks that were allocated during the recording.
-    /// Replaces an existing file. Only this user can read the file. If the process ends in the meantime, the dump is
-    /// the one that it sent at its end.
+    /// Replaces an existing file. Only this user can read the file. If the process has ended, saves the dump that the
+    /// process sent at its end.
     ///
     /// # Errors
     ///

@@ -197,7 +197,7 @@ impl PageApi {
                 true => Ok(HttpResponse::json(&json!({}))),
                 false => Err(HttpRefusal::new(404, "no computation has this id")),
             },
-            _ => Err(HttpRefusal::new(404, "there is no such address")),
+            _ => Err(HttpRefusal::new(404, "the server has nothing at this address")),
         }
     }
 }

@@ -64,7 +64,7 @@ impl ConnectionPlaces {
         if places.taken >= MAX_CONNECTIONS {
             match places.strangers.pop_first() {
                 Some((_, oldest)) => {
-                    // Its thread ends and returns its place. The new connection already uses that place.
+                    // The thread of the old connection ends and returns its place. The new connection already uses it.
                     let _ = oldest.shutdown(Shutdown::Both);
                 }
                 None => {

@@ -31,7 +31,7 @@ pub(super) struct PendingDownloads {
 }
 
 impl PendingDownloads {
-    /// Returns the permission to do such work, which lasts until the guard is dropped. Fails if another task has the
+    /// Returns the permission for one task. Dropping the guard ends the permission. Fails if another task has the
     /// permission.
     pub(super) fn one(&self) -> Result<MutexGuard<'_, ()>, HttpRefusal> {
         match self.working.try_lock() {

@@ -40,7 +40,8 @@ impl OpenedStacks {
     }
 
     /// Offers files for other tools on the page. `write` writes a file when a page requests one, never two at the same
-    /// time. Without a window, it writes the part that the page shows at first. The page shows its error to the reader.
+    /// time. Without a window, it writes the part that the page shows at first. The page shows an error of `write` to
+    /// its reader.
     #[must_use]
     pub fn files(
         self,

@@ -109,7 +109,7 @@ impl MeasureRequest {
         if self.pids.is_empty() || self.pids.len() > MOST {
             return Err(HttpRefusal::new(400, format!("a measurement needs 1 to {MOST} processes")));
         }
-        let missing = || HttpRefusal::new(404, "there is no such measurement of these processes");
+        let missing = || HttpRefusal::new(404, "no measurement of these processes has this id");
         let renewed = self.renew.map(|id| reports.get(id).map_err(|_| missing())).transpose()?;
         let is_anonymized = anonymize || self.anonymize || renewed.is_some_and(|report| report.is_anonymized);
         let options = AskOptions::new().minimize(self.minimize).anonymize(is_anonymized);
@@ -204,6 +204,6 @@ pub(super) fn action(
         "record" => recordings.start(pid, hello_of(pid), session, TIME_FOR_FILES),
         "discard" => recordings.discard(pid),
         "stop" => recordings.stop(pid, opening, stacks),
-        _ => Err(HttpRefusal::new(404, "there is no such action")),
+        _ => Err(HttpRefusal::new(404, "no action has this name")),
     }
 }

@@ -57,8 +57,8 @@ enum RecordingSlot {
 #[derive(Debug, Default)]
 pub(super) struct ProcessRecordings(Mutex<BTreeMap<u32, RecordingSlot>>);
 
-/// The turn of a process while its recording starts or stops. When the turn is dropped, even after a panic, the slot
-/// gets the recording or becomes free.
+/// The exclusive right to start or stop the recording of a process. Dropping this value, even after a panic, puts the
+/// recording into the process's slot, or frees the slot.
 struct SlotTurn<'a> {
     of: &'a ProcessRecordings,
     pid: u32,
@@ -75,7 +75,7 @@ impl Drop for SlotTurn<'_> {
     }
 }
 
-/// Returns the recording of a turn. Fails while the process still writes it.
+/// Returns the recording of a turn. Fails while the process still writes the recording.
 fn ended<'a>(turn: &'a SlotTurn<'_>) -> Result<&'a ActiveRecording, HttpRefusal> {
     let recording = turn.recording.as_deref().filter(|recording| recording.tracking.is_none());
     recording.ok_or_else(|| {
@@ -148,7 +148,8 @@ impl ProcessRecordings {
             }
             None => {}
             Some(RecordingSlot::Held(recording)) if !recording.is_of(hello) => {
-                let reason = format!("an earlier process {pid} has a recording; stop it first");
+                let reason =
+                    format!("an earlier process with the id {pid} has a recording; stop the recording first");
                 return Err(HttpRefusal::new(409, reason));
             }
             Some(_) => return Err(HttpRefusal::new(409, format!("process {pid} is already recording"))),

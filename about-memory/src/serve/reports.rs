@@ -115,8 +115,8 @@ impl ServedReports {
         self.add(ServedReport { is_anonymized, is_mark, ..ServedReport::new(title, set, pids, false) })
     }
 
-    /// Replaces the set of a measurement by a later set of the same processes. Returns whether there is such a report.
-    /// A mark is not replaced, because pages show the changes since it.
+    /// Replaces the set of a measurement by a later set of the same processes. Returns `false` if no measurement of
+    /// these processes has this id. A mark is not replaced, because pages show the changes since it.
     pub(super) fn renew(&self, id: u32, set: ReportSet, pids: &[u32]) -> bool {
         let renewed = self.change(id, |report| {
             let is_renewed = !report.is_given && !report.is_mark && report.pids == pids;

@@ -21,7 +21,7 @@ impl HttpRefusal {
         Self { status, message: message.into() }
     }
 
-    /// The client has closed the connection.
+    /// Creates the refusal for a client that has closed the connection.
     pub(super) fn gone() -> Self {
         Self::new(0, "")
     }

@@ -85,15 +85,15 @@ impl ServeOptions {
         Self { keep: Some(most), ..self }
     }
 
-    /// Sets the port. Default: 0, which selects a free port. With a Unix socket, the port is the one that ssh forwards;
-    /// then 0 means 8123.
+    /// Sets the port. Default: 0, which selects a free port. With a Unix socket, this is the port that ssh forwards,
+    /// and 0 means 8123.
     #[must_use]
     pub fn port(self, port: u16) -> Self {
         Self { port, ..self }
     }
 
-    /// Whether the page may only measure and compare. Such a page changes no processes, imports no files and removes
-    /// nothing. Default: no.
+    /// Whether the page may only measure and compare. A read-only page changes no processes, imports no files and
+    /// removes nothing. Default: no.
     #[must_use]
     pub fn read_only(self, read_only: bool) -> Self {
         Self { read_only, ..self }
@@ -273,9 +273,9 @@ impl Server {
         self.state.api.types.save_by(Arc::new(save));
     }
 
-    /// Returns the time since the latest request for data ended, or since the start. Zero while the server answers such
-    /// a request, or while a process records for the server. A page that reads events counts as an endless request.
-    /// Requests without the token, and requests for the page itself, do not count.
+    /// Returns the time since the latest request for data ended, or since the start. Zero while the server answers a
+    /// request for data, or while a process records for the server. A page that reads events counts as an endless
+    /// request. Requests without the token, and requests for the page itself, do not count.
     pub fn idle_for(&self) -> Duration {
         let now = self.state.use_();
         let is_used = now.asking > 0 || self.state.api.recordings.is_running();
@@ -366,7 +366,7 @@ fn answer<'a>(
         return answer.map(Some);
     }
     if !request.path.starts_with("/api/") {
-        return Err(HttpRefusal::new(404, "there is no such address"));
+        return Err(HttpRefusal::new(404, "the server has nothing at this address"));
     }
     place.keep();
     *asking = Some(RunningRequest::new(state));

@@ -1,7 +1,7 @@
 //! The task cache: equal requests share one computation, and results stay under a budget of bytes.
 //!
 //! A computation is cancelled when no front end waits for it. The lock of the cache also guards the number of waiting
-//! front ends, so that none can join a computation while it is being cancelled.
+//! front ends, so that no front end can join a computation while it is being cancelled.
 
 use core::hash::Hash;
 use core::sync::atomic::{AtomicUsize, Ordering};

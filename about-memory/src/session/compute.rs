@@ -93,7 +93,7 @@ pub(super) fn compute(key: &TaskKey, needs: &TaskInputs<'_>) -> Result<QueryAnsw
             let second = needs.report_of(*comparison, by)?;
             needs.report(*baseline, by, |first| {
                 let QueryAnswer::Report(second) = &*second else {
-                    unreachable!("a report answers such a key")
+                    unreachable!("the answer to this key is a report")
                 };
                 let difference = CensusDifference::new(first, second);
                 QueryAnswer::Tree(CensusTree::from_difference(&difference, &shape(*invert, filter)))
@@ -104,7 +104,7 @@ pub(super) fn compute(key: &TaskKey, needs: &TaskInputs<'_>) -> Result<QueryAnsw
             for snapshot in snapshots {
                 let answer = needs.report_of(*snapshot, by)?;
                 let QueryAnswer::Report(report) = &*answer else {
-                    unreachable!("a report answers such a key")
+                    unreachable!("the answer to this key is a report")
                 };
                 trees.push(CensusTree::new(report, &shape(*invert, filter)));
             }
@@ -129,7 +129,9 @@ pub(super) fn compute(key: &TaskKey, needs: &TaskInputs<'_>) -> Result<QueryAnsw
             let (snapshot, by, invert) = (*snapshot, by.clone(), *invert);
             let census = Query::Census { snapshot, by: by.clone(), invert, filter: String::new() };
             let census = (needs.answer)(TaskKey::Query(census))?;
-            let QueryAnswer::Tree(census) = &*census else { unreachable!("a tree answers such a key") };
+            let QueryAnswer::Tree(census) = &*census else {
+                unreachable!("the answer to this key is a tree")
+            };
             let leaves = nodes::leaves(census, *group);
             nodes::individuals(&tree, &by, &leaves, filter, needs.progress)
         }
@@ -140,7 +142,7 @@ pub(super) fn compute(key: &TaskKey, needs: &TaskInputs<'_>) -> Result<QueryAnsw
             // The node is looked up first: a missing node needs no walk.
             let target = nodes::find(&graph, *node)?;
             let walk = (needs.answer)(TaskKey::Walk(*snapshot))?;
-            let QueryAnswer::Walk(walk) = &*walk else { unreachable!("a walk answers such a key") };
+            let QueryAnswer::Walk(walk) = &*walk else { unreachable!("the answer to this key is a walk") };
             nodes::paths(&graph, walk, target, *max)
         }
     }
@@ -158,13 +160,17 @@ impl TaskInputs<'_> {
         then: impl FnOnce(&CensusReport) -> QueryAnswer,
     ) -> Result<QueryAnswer, SessionError> {
         let answer = self.report_of(snapshot, by)?;
-        let QueryAnswer::Report(report) = &*answer else { unreachable!("a report answers such a key") };
+        let QueryAnswer::Report(report) = &*answer else {
+            unreachable!("the answer to this key is a report")
+        };
         Ok(then(report))
     }
 
     fn tree(&self, snapshot: SnapshotId) -> Result<SharedDominators, SessionError> {
         let answer = (self.answer)(TaskKey::Query(Query::Dominators { snapshot, filter: String::new() }))?;
-        let QueryAnswer::Dominators(tree) = &*answer else { unreachable!("a tree answers such a key") };
+        let QueryAnswer::Dominators(tree) = &*answer else {
+            unreachable!("the answer to this key is a tree")
+        };
         Ok(tree.clone())
     }
 }

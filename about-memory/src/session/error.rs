@@ -8,7 +8,7 @@ use super::id::SnapshotId;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// The session has no such snapshot.
+    /// The session has no snapshot with this number.
     NoSnapshot(SnapshotId),
     /// The session has not read the snapshot. Contains the name of the snapshot's state.
     NotRead(SnapshotId, &'static str),

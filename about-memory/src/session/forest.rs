@@ -8,8 +8,9 @@ use super::rows_options::RowsOptions;
 
 /// At most this many rows open by themselves, without being named in the request.
 const MOST_OPEN: usize = 10_000;
-/// How many rows of a level open by depth, and how many levels. Firefox fetches 15 rows at a time.
+/// Of the rows that open because of their depth, at most this many per level open. Firefox fetches 15 rows at a time.
 const FIRST: usize = 15;
+/// At most this many levels open because of their depth.
 const MAX_DEPTH: usize = 3;
 
 /// A tree whose nodes become rows.

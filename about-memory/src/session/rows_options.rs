@@ -24,7 +24,7 @@ pub struct RowsOptions {
     pub closed: HashSet<u64>,
     /// The number of levels that open by themselves, at most 3. Only the first 15 rows of each level open.
     pub depth: usize,
-    /// The order of rows. Default: the order of the tree, which is the most bytes first.
+    /// The order of rows. Default: the order of the tree (the most bytes first).
     pub sort: Option<RowSort>,
     /// The breakdown that names nodes. Default: the preset `label`.
     pub label: Option<GroupBy>,

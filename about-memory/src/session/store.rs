@@ -128,7 +128,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Full`]. If the file cannot be read, the snapshot gets the state of a failure.
+    /// [`SessionError::Full`] if the session has its maximum number of snapshots. If the file cannot be read, the
+    /// snapshot gets the state of a failure.
     pub fn open(&self, path: &Path) -> Result<SnapshotId, SessionError> {
         let title = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
         let title = title.strip_suffix(".fxsnapshot").unwrap_or(&title).to_owned();
@@ -145,7 +146,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Full`]. If `save` fails, the snapshot gets the state of a failure.
+    /// [`SessionError::Full`] if the session has its maximum number of snapshots. If `save` fails, the snapshot gets
+    /// the state of a failure.
     pub fn take(
         &self,
         title: &str,
@@ -179,8 +181,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Full`]. [`SessionError::Failed`] if the copy fails; the snapshot then also gets the state of a
-    /// failure.
+    /// [`SessionError::Full`] if the session has its maximum number of snapshots. [`SessionError::Failed`] if the copy
+    /// fails; the snapshot then also gets the state of a failure.
     pub fn import(&self, title: &str, from: &mut dyn Read) -> Result<SnapshotId, SessionError> {
         let progress = AnalysisProgress::new();
         let id = self.snapshots_().add(title, SnapshotState::Importing, SnapshotFile::None, &progress)?;
@@ -213,7 +215,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Full`].
+    /// [`SessionError::Full`] if the session has its maximum number of snapshots.
     pub fn insert(&self, title: &str, graph: Graph) -> Result<SnapshotId, SessionError> {
         let state = SnapshotState::Reading;
         let id = self.snapshots_().add(title, state, SnapshotFile::None, &AnalysisProgress::new())?;

@@ -329,12 +329,12 @@ fn a_source_that_does_not_fit_the_format_is_named() {
     let report = golden("ours/counted.json");
     let dump = golden("dmd/live-basic.json");
     let message = error(&["export", path(&report), "-o", "a.pb.gz"], folder.path(), 1);
-    assert!(message.contains("is a memory report, which has no stacks"), "{message}");
+    assert!(message.contains("is a memory report and has no stacks"), "{message}");
     let message = error(&["export", path(&dump), "-o", "a.prom"], folder.path(), 1);
-    assert!(message.contains("is a dump of DMD, which has no reports"), "{message}");
+    assert!(message.contains("is a dump of DMD and has no reports"), "{message}");
     recording(folder.path());
     let message = error(&["export", "r.dmdrec", "-o", "a.prom"], folder.path(), 1);
-    assert!(message.starts_with("r.dmdrec: is a recording of DMD, which has no reports; "), "{message}");
+    assert!(message.starts_with("r.dmdrec: is a recording of DMD and has no reports; "), "{message}");
     let message = error(&["metrics", "r.dmdrec"], folder.path(), 1);
     assert_eq!(message, "r.dmdrec: it is a recording of DMD; read it with: about-memory history");
     let message = error(&["export", "none.json", "-o", "a.pb.gz"], folder.path(), 1);

@@ -320,7 +320,7 @@ fn every_command_s_help_has_examples() {
     }
 }
 
-/// A killed process leaves such a file.
+/// A killed process leaves an incomplete file.
 #[test]
 fn an_incomplete_file_is_said_to_be_one() {
     let folder = tempfile::tempdir().unwrap();

@@ -528,7 +528,7 @@ fn what_cannot_work_is_not_started() {
         &["-rdynamic"],
     );
     assert!(
-        refused(folder, "./static-asan").starts_with("is built with AddressSanitizer, which must be loaded ")
+        refused(folder, "./static-asan").starts_with("is built with AddressSanitizer, whose library must ")
     );
     for (flag, name) in [("address", "Address"), ("thread", "Thread"), ("leak", "Leak")] {
         fs::write(folder.join("sanitized.c"), print).unwrap();
@@ -540,7 +540,8 @@ fn what_cannot_work_is_not_started() {
             assert_eq!(
                 text,
                 format!(
-                    "is built with {name}Sanitizer, which must be loaded before libdmd.so; build it without\n"
+                    "is built with {name}Sanitizer, whose library must be loaded before libdmd.so; \
+                     build without {name}Sanitizer\n"
                 )
             );
         }
@@ -560,10 +561,10 @@ fn what_cannot_work_is_not_started() {
     assert!(refused(folder, "./script").starts_with("is a script, and ./static is statically linked, "));
     fs::write(folder.join("text"), "no program\n").unwrap();
     assert_eq!(refused(folder, "./text"), "is neither an executable of this system nor a script\n");
-    assert_eq!(refused(folder, "no-such-program"), "there is no such program\n");
+    assert_eq!(refused(folder, "no-such-program"), "the program was not found\n");
 }
 
-/// The functions of such an allocator have their own names, so a preloaded library cannot replace them.
+/// The functions of the program's allocator have their own names, so a preloaded library cannot replace them.
 #[test]
 fn a_program_with_its_own_allocator_runs_with_a_warning() {
     let folder = tempfile::tempdir().unwrap();
@@ -640,7 +641,7 @@ fn the_library_is_looked_for() {
 
     let output = run(&["--library", "nowhere.so"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).starts_with("about-memory: nowhere.so: there is no such library; build it: "));
+    assert!(stderr(&output).starts_with("about-memory: nowhere.so: the library was not found; build it: "));
 }
 
 #[test]

@@ -220,7 +220,7 @@ fn wrong_usage_is_status_2() {
     let file = golden("small-a.fxsnapshot");
     let file = file.to_str().unwrap();
     let accepted = "; a breakdown is an object with 'by' (count, bucket, internalType, descriptiveType, objectClass, \
-                    coarseType, filename, allocationStack), or an array of such\n";
+                    coarseType, filename, allocationStack), or an array of breakdowns\n";
     let unrecognized = "about-memory: unrecognized 'by' value in takeCensus breakdown";
     for (arguments, expected) in [
         (

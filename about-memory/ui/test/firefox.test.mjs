@@ -139,7 +139,7 @@ test("the types of a process are the same in Firefox", { skip: noVictim }, async
   }
   const options = await firefox.run("return [...document.querySelectorAll('.types select option')].map((one) => one.value)");
   assert.deepEqual(tables.filter((table) => !options.includes(table)), [], String(options));
-  // From a type to its blocks.
+  // A link leads from a type to its blocks.
   await firefox.run("location.hash = '#/memory/1/types?by=type'");
   const link = "[...document.querySelectorAll('.types a')].find((one) => one.textContent === 'typed_heap_victim::Copies')";
   await firefox.until(link);

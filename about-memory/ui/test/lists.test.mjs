@@ -24,7 +24,7 @@ const elsewhere = (b, method, path, body, type = "application/json") =>
   })()`.replaceAll(/arguments\[(\d)\]/g, "args[$1]").replace("return (async", "const args = arguments; return (async"), method, path, body, type);
 
 inBoth("lists follow other pages, and the reader's input stays", [golden("firefox/diff.a.json"), golden("firefox/diff.b.json"), golden("dmd/diff-live-1.json"), golden("dmd/diff-live-2.json"), "--no-fix-stacks"], async (b) => {
-  // A report with an open row, another active row, and a half-typed filter that has the focus.
+  // Prepares a report: one row is open, another row is active, and a half-typed filter has the focus.
   await b.go("#/report/1");
   await b.until("document.querySelector('.row.heading')");
   await b.focus(".list");

@@ -67,7 +67,7 @@ inBoth("a tree map zooms and moves, and counts the boxes that it does not draw",
   await b.key("ArrowLeft", "Shift");
   await b.key("ArrowLeft", "Shift");
   assert.notDeepEqual((await boxes(b))[0], at);
-  // The same when the focused box leaves the view.
+  // Another box gets the focus when the focused box leaves the view.
   const isThere = () => b.run("const { activeElement } = document; return activeElement.tabIndex === 0 && activeElement.matches('.map .boxes button')");
   for (let step = 0; step < 12; step++) {
     await b.key("ArrowRight", "Shift");

@@ -382,7 +382,7 @@ inBoth("everything can be done by keyboard", [heap("small-a.fxsnapshot"), heap("
   await tabTo(text("1. small-a"));
   await b.key("Enter");
   await b.until("location.hash === '#/memory/1/census' && document.activeElement.className === 'list'");
-  // The inverted groups, with one group open.
+  // Shows the tree without inversion, and opens all rows below the first row.
   await tabTo("at.parentElement?.textContent.includes('Invert')", true);
   await b.key("Space");
   await b.until("location.hash.includes('invert=0') && document.querySelector('.table .row .name') && document.activeElement.className === 'list'");

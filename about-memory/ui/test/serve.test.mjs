@@ -128,7 +128,7 @@ test("snapshots stand side by side, with the largest growth first", async () => 
   await page.click("button:has-text('Snapshot 2')");
   await page.waitForFunction(() => location.hash.includes("sort=in-1"));
   await page.waitForFunction(() => document.querySelector(".table .row"));
-  // Without the second snapshot.
+  // Removes the second snapshot from the view.
   await page.click("label:has-text('2. small-b')");
   await page.waitForFunction(() => location.hash.startsWith("#/generations/1/3?"));
   await page.waitForFunction(() => document.querySelectorAll(".table .heads button").length === 4);

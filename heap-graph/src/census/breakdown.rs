@@ -139,7 +139,7 @@ fn keys(by: &str) -> &'static [&'static str] {
 /// The accepted values of a breakdown, as text.
 fn accepted() -> String {
     let names: Vec<&str> = KINDS.iter().map(|(by, _)| *by).collect();
-    format!("a breakdown is an object with 'by' ({}), or an array of such", names.join(", "))
+    format!("a breakdown is an object with 'by' ({}), or an array of breakdowns", names.join(", "))
 }
 
 /// The largest depth of nested breakdowns, including arrays.

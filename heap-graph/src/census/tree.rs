@@ -115,8 +115,8 @@ impl CensusTree {
     /// outermost frame on top.
     ///
     /// As in Firefox, an inverted or filtered tree lacks some paths: if all children of a node are left out, the path
-    /// to the node is missing. A difference contains such a node if the bytes of a frame changed, but the bytes of
-    /// the frames that it called did not.
+    /// to the node is missing. This happens in a difference if the bytes of a frame changed, but the bytes of the
+    /// frames that it called did not.
     pub fn new(report: &CensusReport, options: &TreeOptions) -> Self {
         let mut made = 0;
         let mut tree = grow::tree(report, &mut made);
@@ -158,7 +158,7 @@ impl CensusTree {
         node.children.len()
     }
 
-    /// The node with this [`CensusTreeNode::id`]; `None` if the tree has no such node.
+    /// The node with this [`CensusTreeNode::id`]; `None` if no node of the tree has this id.
     pub fn find(&self, id: u64) -> Option<&CensusTreeNode> {
         // Nodes are in the order of their numbers.
         let place = self.nodes.binary_search_by_key(&id, |node| node.id).ok()?;

@@ -17,7 +17,7 @@ pub struct FetchOptions {
 
 impl Default for FetchOptions {
     fn default() -> Self {
-        let label = Breakdown::preset("label").expect("there is such a preset");
+        let label = Breakdown::preset("label").expect("the preset `label` exists");
         Self { depth: 4, siblings: 15, label }
     }
 }

@@ -57,7 +57,7 @@ pub fn sizes_by_field<'a>(tree: &DominatorTree<'a>) -> Vec<FieldSizes<'a>> {
 ///
 /// # Errors
 ///
-/// [`CancelledError`].
+/// [`CancelledError`] if the analysis was cancelled.
 pub fn sizes_by_field_watched<'a>(
     tree: &DominatorTree<'a>,
     progress: &AnalysisProgress,

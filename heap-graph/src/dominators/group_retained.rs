@@ -100,7 +100,8 @@ impl OpenGroups {
         Self { nodes: vec![0; groups], retained: vec![0; groups] }
     }
 
-    /// Adds a node to a group, unless the node is below another node of the group, which retains it.
+    /// Adds a node to a group. Adds its bytes only if the node is not below another node of the group: that node
+    /// already retains it.
     fn enter(&mut self, group: usize, retained: impl FnOnce() -> u128) {
         if self.nodes[group] == 0 {
             self.retained[group] += retained();
@@ -169,8 +170,8 @@ fn dominator_place(tree: &DominatorTree<'_>, preorder: &Preorder, node: u32) -> 
 struct MeetingPoints {
     /// For each place: whether the node is a meeting point.
     are: Vec<bool>,
-    /// For each place: the nodes there and below have edges to meeting points. This is the depth of the shallowest
-    /// dominator of these meeting points.
+    /// For each place: the depth of the shallowest dominator of a meeting point. Only meeting points count to which an
+    /// edge leads from the node at the place, or from a node below it.
     shallowest: Vec<u32>,
 }
 

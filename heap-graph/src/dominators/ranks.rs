@@ -57,7 +57,7 @@ pub(super) fn ranks(graph: &Graph, steps: &mut StepCounter<'_>) -> Result<Vec<u3
     Ok(ranks)
 }
 
-/// As [`ranks`], from the order in which such a walk leaves the nodes.
+/// Returns the same as [`ranks`], from the order in which the walk leaves the nodes.
 pub(super) fn ranks_of(postorder: &[u32], nodes: usize) -> Vec<u32> {
     let mut ranks = huge(vec![0; nodes]);
     for (rank, node) in postorder.iter().enumerate() {

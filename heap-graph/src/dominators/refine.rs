@@ -2,11 +2,11 @@
 //! has written.
 //!
 //! At first, each node is below the first node that leads to it. Each dominator of a node is on every path from the
-//! root, so all dominators of the node are above it in this tree. Suppose that an edge does not come from below the
-//! node above its referent. It then moves the referent up, to the nearest node that is above both. When no edge moves
-//! a node any more, all nodes above a node are its dominators: every path to it goes through them. Keith Cooper,
-//! Timothy Harvey and Ken Kennedy climb in the same way (A Simple, Fast Dominance Algorithm, 2001), but start with a
-//! depth-first walk.
+//! root, so all dominators of the node are above it in this tree. The algorithm then examines each edge. If the source
+//! of the edge is not below the node above the edge's referent, the referent moves up. It is then below the nearest
+//! node that is above both the source and the referent. When no edge moves a node any more, all nodes above a node are
+//! its dominators: every path to it goes through them. Keith Cooper, Timothy Harvey and Ken Kennedy climb in the same
+//! way (A Simple, Fast Dominance Algorithm, 2001), but start with a depth-first walk.
 //!
 //! The loops visit the graph's arrays from the first node to the last, so the processor can read ahead in most of
 //! them. A node has a greater number than the nodes above it. Breadth-first walks produce such flat trees that

@@ -36,7 +36,7 @@ pub fn sizes_by_class<'a>(tree: &DominatorTree<'a>) -> Vec<ClassSizes<'a>> {
 ///
 /// # Errors
 ///
-/// [`CancelledError`].
+/// [`CancelledError`] if the analysis was cancelled.
 pub fn sizes_by_class_watched<'a>(
     tree: &DominatorTree<'a>,
     progress: &AnalysisProgress,
@@ -83,7 +83,7 @@ pub fn sizes_by_class_watched<'a>(
 ///
 /// # Errors
 ///
-/// [`CensusError`].
+/// [`CensusError`] if a node lacks a descriptive name that the breakdown needs.
 pub fn retained_by_leaves(tree: &DominatorTree<'_>, breakdown: &Breakdown) -> Result<Vec<u128>, CensusError> {
     retained_by_leaves_watched(tree, breakdown, &AnalysisProgress::new())
 }
@@ -92,7 +92,7 @@ pub fn retained_by_leaves(tree: &DominatorTree<'_>, breakdown: &Breakdown) -> Re
 ///
 /// # Errors
 ///
-/// [`CensusError`].
+/// [`CensusError`] if a node lacks a descriptive name that the breakdown needs, or if the analysis was cancelled.
 pub fn retained_by_leaves_watched(
     tree: &DominatorTree<'_>,
     breakdown: &Breakdown,
@@ -128,7 +128,7 @@ pub fn retained_by_groups(
 ///
 /// # Errors
 ///
-/// [`CancelledError`].
+/// [`CancelledError`] if the analysis was cancelled.
 ///
 /// # Panics
 ///

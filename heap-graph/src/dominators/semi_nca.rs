@@ -403,7 +403,7 @@ impl<W: RowWord> WalkRows<W> {
             let end = &mut ends[above[node] as usize];
             *end = W::number(end.get() + words);
         }
-        // From here on, for each node with a place: the end of the part that is left for rows below it.
+        // From here on, `ends` contains, for each node with a place, the end of the space for the rows below it.
         let mut places = huge(Vec::with_capacity(nodes));
         places.push(W::number(0));
         for node in 1..nodes {

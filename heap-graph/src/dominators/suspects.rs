@@ -98,8 +98,8 @@ pub struct AccumulationStep {
     pub children: usize,
 }
 
-/// Nodes directly below the root of the dominator tree that retain a large part of the heap, and classes of such
-/// nodes that together retain a large part; the largest first.
+/// The nodes directly below the root of the dominator tree that retain a large part of the heap. Also the classes whose
+/// nodes directly below the root together retain a large part. The largest suspect is first.
 pub fn suspects(tree: &DominatorTree<'_>, options: &SuspectOptions) -> Vec<Suspect> {
     suspects_watched(tree, options, &AnalysisProgress::new()).expect(NOT_CANCELLED)
 }
@@ -108,7 +108,7 @@ pub fn suspects(tree: &DominatorTree<'_>, options: &SuspectOptions) -> Vec<Suspe
 ///
 /// # Errors
 ///
-/// [`CancelledError`].
+/// [`CancelledError`] if the analysis was cancelled.
 pub fn suspects_watched(
     tree: &DominatorTree<'_>,
     options: &SuspectOptions,

@@ -65,7 +65,7 @@ impl std::error::Error for TakeCensusError {}
 ///
 /// # Errors
 ///
-/// [`TakeCensusError`].
+/// [`TakeCensusError`] if DMD does not record this process, or if the census fails.
 pub fn take_census(breakdown: &Breakdown) -> Result<CensusReport, TakeCensusError> {
     let graph = allocated_blocks().map_err(|NotRecording| TakeCensusError::NotRecording)?;
     census(&graph, breakdown).map_err(TakeCensusError::Census)
@@ -79,12 +79,12 @@ pub fn take_census(breakdown: &Breakdown) -> Result<CensusReport, TakeCensusErro
 /// type without path and parameters; an array keeps its brackets. Text is a string. Blocks of an unknown type are
 /// "other" and have no class.
 ///
-/// Other threads may allocate meanwhile. The graph contains every block that lives during the whole call, and some
-/// other blocks. It does not contain its own blocks.
+/// Other threads may allocate during the call. The graph contains every block that lives during the whole call, and
+/// some other blocks. It does not contain its own blocks.
 ///
 /// # Errors
 ///
-/// [`NotRecording`].
+/// [`NotRecording`] if DMD does not record this process.
 pub fn allocated_blocks() -> Result<Graph, NotRecording> {
     let mut blocks = Vec::new();
     // The list grows inside a call of DMD, so DMD does not record the list's block.

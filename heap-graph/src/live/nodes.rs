@@ -16,8 +16,8 @@ pub(super) enum BlockKey {
     /// An address in the block. It is the same for every path of the walk.
     At(usize),
     /// For a block whose address is not accessible to the walk, such as the block of an empty hash table. The fields
-    /// are the start of the block or value that contains the pointer, the fields to the pointer, and the number of
-    /// earlier such blocks there.
+    /// are the start of the block or value that contains the pointer, the path of fields to the pointer, and the
+    /// number of earlier blocks without an address on the same path.
     Hidden(usize, FieldPath, u32),
 }
 

@@ -8,9 +8,9 @@ const UNREACHED: u32 = u32::MAX;
 /// The `k` shortest paths that visit no node twice. The shortest is first, and paths of the same length are in the
 /// order of edges. Parallel edges with the same name count as one edge.
 ///
-/// The paths of [`shortest_paths`](super::shortest_paths) differ in their last edge. These paths may share it. The
-/// function examines at most `effort` edges, and returns the paths found so far: the number of candidate paths may
-/// grow exponentially with the graph.
+/// The paths of [`shortest_paths`](super::shortest_paths) differ in their last edge, but the paths of this function may
+/// have the same last edge. The function examines at most `effort` edges, and returns the paths found so far: the
+/// number of candidate paths may grow exponentially with the graph.
 pub fn k_shortest_paths<'a>(
     graph: &'a Graph,
     start: NodeIndex,
@@ -107,7 +107,7 @@ impl<'a> PathSearch<'a> {
     fn path(&self, stack: &[(u32, core::ops::Range<usize>)]) -> GraphPath<'a> {
         let part = |(node, edges): &(u32, core::ops::Range<usize>)| PathPart {
             predecessor: NodeId(self.graph.ids()[*node as usize]),
-            // The path uses the edge before the next one to take.
+            // `edges` starts after the edge that the path uses.
             edge: self.graph.edge_name(edges.start - 1).map(|name| self.graph.text(name)),
         };
         stack.iter().map(part).collect()

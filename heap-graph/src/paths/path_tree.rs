@@ -41,7 +41,7 @@ impl PathTree {
     ///
     /// # Errors
     ///
-    /// [`CancelledError`].
+    /// [`CancelledError`] if the walk was cancelled.
     pub fn watched(graph: &Graph, progress: &AnalysisProgress) -> Result<Self, CancelledError> {
         let root = NodeIndex::ROOT.0;
         let mut turns = vec![NEVER; graph.node_count()];

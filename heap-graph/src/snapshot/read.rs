@@ -47,7 +47,7 @@ pub fn read_with(path: impl AsRef<Path>, options: &SnapshotReadOptions) -> Resul
 ///
 /// # Errors
 ///
-/// As [`read`], or [`SnapshotError::Cancelled`].
+/// Returns the errors of [`read`], or [`SnapshotError::Cancelled`].
 pub fn read_watched(
     path: impl AsRef<Path>,
     options: &SnapshotReadOptions,

@@ -54,8 +54,8 @@ enum UnpackError {
 impl<R: BufRead> Unpacker<R> {
     /// Unpacks up to `room.len()` further bytes. Returns their number; 0 at the end.
     ///
-    /// A truncated stream is not an error here, but later the incomplete message is. If a later member is damaged,
-    /// its bytes in `room` are lost, as in Firefox.
+    /// A truncated stream is not an error here: the incomplete message causes an error later. If a later member is
+    /// damaged, its bytes in `room` are lost, as in Firefox.
     fn read(&mut self, room: &mut [u8]) -> Result<usize, UnpackError> {
         let mut filled = 0;
         // The start of the current member in `room`.
@@ -108,8 +108,8 @@ impl<R: BufRead> Unpacker<R> {
         Ok(filled)
     }
 
-    /// Whether the error is in data after a complete member that only starts like a member. Such data are ignored, as
-    /// in Firefox.
+    /// Whether the error is in data that follows a complete member and only starts like a member. As in Firefox, this
+    /// data is ignored.
     fn is_no_member(&self, error: &io::Error) -> bool {
         self.is_whole && matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData)
     }

@@ -130,7 +130,7 @@ fn bad_breakdowns_get_firefox_s_words() {
 #[test]
 fn a_rejected_breakdown_says_what_is_accepted() {
     let accepted = "a breakdown is an object with 'by' (count, bucket, internalType, descriptiveType, objectClass, \
-                    coarseType, filename, allocationStack), or an array of such";
+                    coarseType, filename, allocationStack), or an array of breakdowns";
     let unrecognized = "unrecognized 'by' value in takeCensus breakdown";
     for (json, message) in [
         ("{}", format!("{unrecognized}: \"undefined\"; {accepted}")),

@@ -285,7 +285,7 @@ fn dominators_of_large_graphs_in_any_order_are_right() {
     (2..NODES).for_each(|place| places.swap(place, 1 + below(place)));
     let mut edges = vec![Vec::new(); NODES];
     for node in 1..NODES {
-        // Long and short paths, and some unreachable nodes.
+        // The edges make long and short paths, and leave some nodes unreachable.
         let near = node - 1 - below(node.min(30));
         if below(50) != 0 {
             edges[places[near]].push(places[node]);

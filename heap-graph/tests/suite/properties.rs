@@ -257,7 +257,7 @@ proptest! {
     }
 }
 
-/// As [`graph`], with many nodes of one byte each.
+/// Like [`graph`], with many nodes of one byte each.
 fn large_graph(nodes: usize, edges: &[(usize, usize)]) -> Graph {
     let mut builder = GraphBuilder::new();
     let type_name = builder.text("A").unwrap();

@@ -70,7 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if rest.iter().any(|word| word == "--waste") {
         let waste = heap.waste(&*memory);
         println!(
-            "{} bytes unused; length unknown of {} blocks, {} bytes; slop {}",
+            "{} bytes unused; {} blocks have an unknown length, {} bytes; slop {}",
             waste.unused_bytes, waste.unknown_blocks, waste.unknown_bytes, waste.slop
         );
         for row in waste.rows.iter().take(30) {

@@ -24,9 +24,9 @@ pub struct Agreement {
     /// Two pointers name different types, and the stack names neither type. The block has the type that most pointers
     /// name.
     pub owners_disagree: u64,
-    /// The pointer names another type than the stack, and the stack is right: other pointers also name the stack's
-    /// type, or pointers of the pointer's type lead to blocks of several sizes. The pointer is a stale word, which
-    /// leads to memory that another block has now, or its type stands for other types.
+    /// The pointer names another type than the stack, and the stack is right. There are two cases. If other pointers
+    /// also name the stack's type, the pointer is a stale word: it leads to memory that another block has now. If
+    /// pointers of the pointer's type lead to blocks of several sizes, that type stands for other types.
     pub outweighed: u64,
     /// The number of blocks without a layout. Their words count as pointers if they lead to the start of a block.
     pub without_layout: u64,
@@ -56,7 +56,7 @@ impl Agreement {
         texts(&self.disagreements)
     }
 
-    /// As [`disagreements`](Self::disagreements), for the pointers that [`same_layout`](Self::same_layout) counts.
+    /// Like [`disagreements`](Self::disagreements), for the pointers that [`same_layout`](Self::same_layout) counts.
     pub fn merged(&self) -> impl Iterator<Item = (&str, &str, u64)> {
         texts(&self.merged)
     }

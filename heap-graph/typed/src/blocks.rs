@@ -127,7 +127,7 @@ pub(crate) fn fits(info: &DebugInfo, contents: TypedContents, bytes: u64) -> boo
 pub(crate) struct StackTypeIndex {
     types: TypeNames,
     /// The possible contents of blocks. There is a list for each verdict. If the types at a code location differ from
-    /// other locations, it has its own list.
+    /// other locations, that location has its own list.
     lists: Vec<CandidateTypes>,
     /// The index of each stack's list.
     of_stacks: Vec<u32>,
@@ -214,7 +214,7 @@ impl StackTypeIndex {
         fitting.next().is_none().then_some(first)
     }
 
-    /// Whether the stack names a type with a layout, but no such type fits the block.
+    /// Whether the stack names types with a layout, but none of these types fits the block.
     pub(crate) fn misfits(&self, block: &HeapBlock, info: &DebugInfo) -> bool {
         let candidates = self.candidates(block).filter(|candidates| candidates.exact);
         let all = candidates.map_or(&[][..], |candidates| &candidates.all);
@@ -258,7 +258,7 @@ fn element(name: &str) -> &str {
     }
 }
 
-/// Whether the name is the type of the pointers to the parts of a task. All parts are in one block.
+/// Whether this is the name of `RawTask` of async-task, the type with the pointers to the parts of a task.
 fn is_task(name: &str) -> bool {
     name.starts_with("async_task::raw::RawTask<")
 }

@@ -90,8 +90,8 @@ impl DebugInfo {
         Self::read_on(file, thread::available_parallelism().map_or(1, NonZero::get))
     }
 
-    /// As [`read`](Self::read), on at most `threads` threads, and at most 16. The result does not depend on the
-    /// number.
+    /// Like [`read`](Self::read), on at most `threads` threads, and at most 16. The result does not depend on the
+    /// number of threads.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl DebugInfo {
         Self::read_files(file, &[], threads)
     }
 
-    /// As [`read`](Self::read), and also reads the Rust types of shared libraries. Leaves out the thread-locals of
+    /// Like [`read`](Self::read), but also reads the Rust types of shared libraries. Leaves out the thread-locals of
     /// libraries.
     ///
     /// # Errors
@@ -432,7 +432,7 @@ impl DebugInfo {
         false
     }
 
-    /// Whether a type is an array of another type, or an array of such arrays.
+    /// Whether a type is an array of another type, directly or through nested arrays.
     pub(crate) fn is_array_of(&self, mut id: TypeId, other: TypeId) -> bool {
         // Bounded: in damaged debug information, an array may contain itself.
         for _ in 0..16 {

@@ -50,12 +50,10 @@ impl fmt::Display for TypedError {
             Self::DebugInfo(unit, error) => write!(f, ".debug_info: unit at 0x{unit:x}: {error}"),
             Self::Bounded(unit, bound) => {
                 let what = match bound {
-                    DebugInfoLimit::Work => "too many attributes for its size",
+                    DebugInfoLimit::Work => "too many attributes for the size of the file",
                     DebugInfoLimit::Nesting => "entries are nested more than 256 deep",
                     DebugInfoLimit::Names => "names take more than 256 MiB",
-                    DebugInfoLimit::Unpacked => {
-                        "compressed sections take too many bytes once they are unpacked"
-                    }
+                    DebugInfoLimit::Unpacked => "compressed sections take too many bytes after unpacking",
                 };
                 write!(f, ".debug_info: unit at 0x{unit:x}: {what}")
             }

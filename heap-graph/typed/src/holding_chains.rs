@@ -1,4 +1,4 @@
-//! Why blocks are alive: their holders, and a shortest chain of fields from a static to each block.
+//! The reasons why blocks are alive: their holders, and a shortest chain of fields from a static to each block.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -51,8 +51,8 @@
 //!
 //! - Supported are Rust programs for 64-bit little-endian processors.
 //! - Some types of the standard library have no layout: types that no generic code of the program uses, since std
-//!   comes without debug information for them. The words of such a block count as pointers if they lead to the start
-//!   of a block.
+//!   comes without debug information for them. The words of a block without a layout count as pointers if they lead to
+//!   the start of a block.
 //! - Types of the same name and size are one type if their members are the same at every depth. So two versions of a
 //!   crate are distinguished only in types that differ.
 //! - The types and statics of a [`Library`] are supported. Its thread-locals are not found.

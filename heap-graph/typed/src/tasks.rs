@@ -59,9 +59,9 @@ pub struct TaskRow {
 pub struct TaskBranch {
     /// The chain, as for a task; empty for a future that is not a coroutine.
     pub awaits: Vec<AwaitedFuture>,
-    /// As [`TaskRow::waits_for`].
+    /// The type of the future that the last coroutine awaits, as in [`TaskRow::waits_for`].
     pub waits_for: Option<String>,
-    /// As [`TaskRow::branches`].
+    /// The futures that the last coroutine awaits at once, as in [`TaskRow::branches`].
     pub branches: Vec<Self>,
     /// The number of these futures in all tasks of the row.
     pub count: u64,

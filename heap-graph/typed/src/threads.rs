@@ -20,9 +20,9 @@ const MOST: u64 = 64 << 20;
 /// stack.
 const MOST_OF_ALL: u64 = 4 * MOST;
 
-/// The number of bytes before the thread pointer that contain libraries' thread-locals. The next constant is the
-/// number of bytes after it that contain the C library's data about the thread.
+/// The number of bytes before the thread pointer that contain libraries' thread-locals.
 const BEFORE: u64 = 4096;
+/// The number of bytes after the thread pointer that contain the C library's data about the thread.
 const BEHIND: u64 = 4096;
 
 /// A thread, and an address in the code of one of its frames; `None` if it is unknown.

@@ -15,7 +15,7 @@ pub(crate) fn is_same(info: &DebugInfo, one: TypedContents, other: TypedContents
     form(one) == form(other) && info.same_as(one.element()) == info.same_as(other.element())
 }
 
-/// The contents with the lengths of both. `None` unless the second has a length and the first has none.
+/// Returns `said` if its length is known and the length of `known` is not; otherwise `None`.
 pub(crate) fn more_precise(known: TypedContents, said: TypedContents) -> Option<TypedContents> {
     match (known, said) {
         (TypedContents::Slice { len: None, .. }, TypedContents::Slice { len: Some(_), .. })
@@ -58,8 +58,8 @@ fn is_unsized(known: &str, said: &str) -> bool {
     })
 }
 
-/// Whether an owner of elements has a block that was allocated as a boxed array of these elements, as `vec![..]`
-/// does.
+/// Whether `known` is a boxed array, and `said` is the buffer of a vector with the same elements. `vec![..]` allocates
+/// its buffer as a boxed array.
 pub(crate) fn is_list_of(info: &DebugInfo, known: TypedContents, said: TypedContents) -> bool {
     let (TypedContents::One(array), TypedContents::Slice { element, .. }) = (known, said) else {
         return false;

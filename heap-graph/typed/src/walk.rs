@@ -415,7 +415,8 @@ impl<'i> ValueWalk<'i> {
         }
     }
 
-    /// The path of a pointer without its own path: the name of the member of the whole value that contains it.
+    /// The path of a pointer at this offset, if the pointer has no path of its own. It is the name of the member that
+    /// contains the pointer. Empty if no named member contains it.
     fn member(&mut self, at: u64) -> FieldPathId {
         let Some((of, start)) = self.whole else { return PathTable::EMPTY };
         let info = self.info();

@@ -15,7 +15,7 @@ fn collect(process: String, options: &EndpointOptions) -> ReportSet {
     let collect = CollectOptions::new()
         .anonymize(!options.private)
         .deadline(options.reporter_deadline())
-        // The rows of DMD would need symbols.
+        // The rows of DMD are left out, because they would need symbols.
         .dark_matter(false)
         .process(process);
     __private::collect_alone(&collect)

@@ -104,7 +104,7 @@ fn a_client_that_goes_leaves_the_turn() {
     let future = admin.call(get("/debug/pprof/heap?seconds=300", "*/*"));
     let asked = runtime.spawn(async move { drop(future.await) });
     let difference = || endpoint.respond("/debug/pprof/heap", "seconds=1", "");
-    // The request has the turn after its first dump has started.
+    // Waits until the request has started its first dump. From then on the request holds the turn.
     while growing.runs.load(Ordering::SeqCst) == 0 {
         std::thread::yield_now();
     }

@@ -25,8 +25,8 @@ pub fn stacks(dump: Dump, options: &ProfileOptions) -> Result<StackProfile, Prof
     Ok(builder.finish()?)
 }
 
-/// Converts the blocks of the second dump minus the blocks of the first. Amounts may be negative. If both dumps are of
-/// one process, the duration is the time between them.
+/// Converts the blocks of the second dump minus the blocks of the first. Amounts may be negative. If both dumps come
+/// from one process, the duration is the time between them.
 ///
 /// # Errors
 ///
@@ -46,7 +46,7 @@ pub fn difference(first: Dump, second: Dump, options: &ProfileOptions) -> Result
     Ok(builder.finish()?)
 }
 
-/// The time between two dumps of the same process; `None` if the dumps do not show that they are.
+/// The time between two dumps of one process; `None` if the dumps come from different processes or have no times.
 fn between(first: &Dump, second: &Dump) -> Option<Duration> {
     let start = |dump: &Dump| Some(dump.time()? as f64 - dump.statistics()?.seconds);
     let seconds = match (start(first), start(second)) {
@@ -137,7 +137,7 @@ fn add(
 /// The labels of blocks. Millions of blocks have only a few different labels.
 struct BlockLabels<'d> {
     types: StackTypes,
-    /// The number of a reporter's name, by the block's key for the reporter.
+    /// The number of each reporter's name. The key identifies the reporter in a block of the dump.
     reporters: FxHashMap<(u32, Option<usize>), u32>,
     numbers: HashMap<Option<&'d str>, u32>,
     known: FxHashMap<LabelsKey, SampleLabelsId>,

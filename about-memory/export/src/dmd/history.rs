@@ -316,7 +316,7 @@ impl RecordingHistory {
     }
 }
 
-/// Whether a block that begins is new. It is not if the allocator failed to move it.
+/// Whether a started block is new. If the allocator failed to move a block, the same block starts again.
 fn is_new(change: &BlockChange) -> bool {
     change.since == change.time
 }

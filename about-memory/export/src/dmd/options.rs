@@ -4,8 +4,8 @@
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ProfileOptions {
-    /// Whether to keep frames that say nothing about the program: frames of allocators and of Rust's library, and
-    /// frames through which threads and `main` start. Default: no.
+    /// Whether to keep frames of allocators and of Rust's library, and frames through which threads and `main` start.
+    /// These frames contain no code of the program. Default: no.
     pub(crate) all_frames: bool,
     /// Whether to find the types of blocks, for formats with labels. Default: no.
     pub(crate) types: bool,

@@ -105,7 +105,7 @@ fn head(mode: u8, form: u64, length: usize) -> u64 {
     u64::from(mode) | form << FORM | (length as u64) << LENGTH
 }
 
-/// Repeats the last line until it is there `count` times. It is already there once.
+/// Repeats the last line, so that there are `count` copies of it in total.
 fn repeat(out: &mut impl Write, room: &mut Vec<u8>, start: usize, count: u64) -> io::Result<()> {
     let line = room.len() - start;
     let mut written = 1;

@@ -21,8 +21,8 @@ pub(super) struct HeaptrackWriter<'a, S> {
     /// A function that receives the lines in pieces.
     send: S,
     lines: HeaptrackLines,
-    /// The numbers of texts of code. Texts of owners are not stored: few lines use them, and there may be more of them
-    /// than of all other texts.
+    /// The numbers of texts of code. Texts of owners are not stored: few lines use them, and they may outnumber all
+    /// other texts.
     texts: FxHashMap<String, u64>,
     next_text: u64,
     /// The numbers of instructions with several frames at one address. `single` has the instructions with one frame.

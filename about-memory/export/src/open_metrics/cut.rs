@@ -202,7 +202,7 @@ const MOST_DEPTH: usize = 100;
 struct PathGrowth<'a> {
     nodes: Vec<PathNode>,
     options: &'a OpenMetricsOptions,
-    /// The waiting nodes: first the ones that must be shown, then the largest, then in order.
+    /// The waiting nodes: first the nodes that must be shown, then the largest, then in order.
     waiting: BinaryHeap<(bool, u128, Reverse<usize>)>,
     series: usize,
 }
@@ -221,7 +221,7 @@ impl PathGrowth<'_> {
             let parent = self.nodes[node].parent;
             let (amount, leaves) = (self.nodes[node].amount, self.nodes[node].leaves);
             let rest = self.nodes[parent].leaves - self.nodes[parent].of_shown.1 - leaves;
-            // With its last child, the parent has no rest any more.
+            // If this is the parent's last child, nothing is left for the parent's `(other)`.
             let more = usize::from(rest > 0);
             if self.series + more > self.options.max_series && !always {
                 continue;

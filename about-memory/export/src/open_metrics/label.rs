@@ -11,8 +11,8 @@ const THREAD: &str = "(tid=";
 /// The minimum number of digits of an address.
 const ADDRESS: usize = 4;
 
-/// A path for a label: without addresses, ids of threads and URLs, which are private or differ between runs, and cut at
-/// the maximum length.
+/// Returns a path for a label. Addresses, ids of threads and URLs are replaced, because they are private or differ
+/// between runs. The result is cut at the maximum length.
 pub(super) fn sanitized(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     let mut rest = path;

@@ -121,7 +121,7 @@ impl<'r> TableColumns<'r> {
                 if size > MAX_TEXT {
                     return Err(ExportError::TooLarge(
                         "Parquet",
-                        "a text with a length in bytes",
+                        "a text length",
                         size as i128,
                         MAX_TEXT as i128,
                     ));

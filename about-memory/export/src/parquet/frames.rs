@@ -72,7 +72,7 @@ pub fn frames(
     })
 }
 
-/// Some fields of all frames of some stacks.
+/// The entries of a column: for each frame of the stacks, the field that `part` returns.
 fn entries<'s, T: Send + 's>(
     stacks: &'s StackProfile,
     rows: &'s [(u64, u32)],

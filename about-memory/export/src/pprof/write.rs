@@ -74,8 +74,8 @@ const LEVEL: u32 = 2;
 ///
 /// # Errors
 ///
-/// If `out` fails. Also if the sum of a value over all samples exceeds 63 bits (clients add up all samples), or if
-/// pprof has none of the values.
+/// If `out` fails. Also if the sum of a value over all samples exceeds 63 bits (clients add up all samples), or if the
+/// profile contains no value that pprof has.
 pub fn write(stacks: &StackProfile, options: &PprofOptions, out: impl Write) -> Result<(), ExportError> {
     let columns: Vec<usize> = VALUES.iter().filter_map(|(value, ..)| stacks.index_of(*value)).collect();
     if columns.is_empty() {

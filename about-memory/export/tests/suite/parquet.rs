@@ -277,7 +277,7 @@ fn ids_follow_from_what_is_written() {
     let mut elsewhere = run();
     elsewhere.host = None;
     assert_ne!(id(run(), &set), id(elsewhere, &set));
-    // Files contain such ids, so no version may change them.
+    // Files contain these ids, so no version may change them.
     let first = ParquetRun::new("search", Duration::from_secs(1)).with_id_from_reports(&ReportSet::new());
     assert_eq!(first.id_text(), ID_OF_NOTHING);
 }

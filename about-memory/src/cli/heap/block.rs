@@ -46,7 +46,7 @@ pub(crate) struct BlockCommand {
     /// Follow the chain of referrers while each block has exactly one referrer.
     #[arg(long, short_alias = 'c')]
     chain_reports: bool,
-    /// Show the blocks that only this block keeps alive, and the blocks that each alone keep this block alive.
+    /// Show the blocks that only this block keeps alive, and each block that alone keeps this block alive.
     #[arg(long, conflicts_with_all = ["info", "chain_reports"])]
     retained: bool,
     /// Show a shortest chain of pointers from outside of the heap to the block.

@@ -37,8 +37,8 @@ pub(crate) fn save_graph(
     Ok(graph)
 }
 
-/// Returns a function that saves the typed heap of a source as a heap snapshot and returns its tables, on another
-/// thread. Its error is a sentence.
+/// Returns a function that can run on another thread. The function saves the typed heap of a source as a heap snapshot
+/// and returns the tables of the heap. An error of the function is a sentence.
 pub(crate) fn saver(
     reading: TypedHeapReader,
     source: InputArgument,

@@ -50,7 +50,7 @@ impl TasksCommand {
     fn text(&self, tasks: &HeapTasks, all: u64, workspace: &Workspace) -> String {
         let limit = self.heap.rows();
         let mut text = format!(
-            "{} keep {} of {} alive, {} of it their own\n",
+            "{} keep {} of {} alive, including {} of their own\n",
             counted(tasks.tasks),
             size(tasks.retained_bytes),
             size(all),

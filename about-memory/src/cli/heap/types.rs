@@ -85,7 +85,7 @@ impl TypesCommand {
         let rows = fields.iter().take(limit);
         let rows = rows.map(|field| (amount(field.retained_size), field.count, name(field)));
         format!(
-            "{} in {}; what each field keeps alive, with all below it\n\n{}{}",
+            "{} in {}; the memory that each field keeps alive, directly or indirectly\n\n{}{}",
             size(amount(all)),
             counted(fields.iter().map(|field| field.count).sum()),
             AmountTable::new(rows, amount(all)).text(),

@@ -114,7 +114,7 @@ impl WasteCommand {
         );
         if waste.unknown_blocks > 0 {
             text += &format!(
-                "{} more in {} of vectors, strings and chunks have a length that is known only to a stack or a static.\n",
+                "{} more in {} of vectors, strings and chunks: only a stack or a static contains their length.\n",
                 size(waste.unknown_bytes),
                 counted(waste.unknown_blocks)
             );

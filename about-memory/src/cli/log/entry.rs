@@ -203,9 +203,9 @@ fn place(source: &str) -> Option<(&str, u64)> {
     Some((module, u64::from_str_radix(offset, 16).ok()?))
 }
 
-/// The start of each entry, and the text after its stack. Neither occurs inside a JSON string, where each quotation mark
-/// follows a backslash.
+/// The start of each entry. It does not occur inside a JSON string, where each quotation mark follows a backslash.
 const FRAME: &str = "{\"frame\":";
+/// The text after the stack of an entry. It does not occur inside a JSON string either.
 const AFTER_FRAME: &str = ",\"timestamp\":";
 
 fn said(line: &str) -> Option<LogMessage<'_>> {

@@ -38,7 +38,7 @@ impl DumpFiles {
         Ok(dumps)
     }
 
-    /// Returns the files written since then, sorted by name.
+    /// Returns the files that are new or changed since this value was created, sorted by name.
     pub(super) fn written(&self) -> Vec<PathBuf> {
         let now = self.all().into_iter();
         now.filter(|(path, identity)| self.before.get(path) != Some(identity)).map(|(path, _)| path).collect()

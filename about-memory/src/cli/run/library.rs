@@ -17,14 +17,15 @@ const CONTENTS: Option<&[u8]> = None;
 /// installed with it.
 pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     if let (None, Some(contents)) = (named, CONTENTS) {
-        return about_memory::launch::unpack_library(NAME, contents, None)
-            .map_err(|error| Failure::File(NAME.to_owned(), anyhow::anyhow!("no folder for it: {error}")));
+        return about_memory::launch::unpack_library(NAME, contents, None).map_err(|error| {
+            Failure::File(NAME.to_owned(), anyhow::anyhow!("cannot be written to a folder: {error}"))
+        });
     }
     let found = match named {
         Some(path) if path.is_file() => path.to_owned(),
         Some(path) => {
             let error =
-                anyhow::anyhow!("there is no such library; build it: cargo build --release -p dmd-preload");
+                anyhow::anyhow!("the library was not found; build it: cargo build --release -p dmd-preload");
             return Err(Failure::File(path.display().to_string(), error));
         }
         None => places().into_iter().find(|path| path.is_file()).ok_or_else(|| {

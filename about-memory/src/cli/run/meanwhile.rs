@@ -80,7 +80,7 @@ fn holds(limit: &Limit, bytes: u64) -> Result<bool, String> {
 
 /// The time between two checks of the conditions.
 const CHECK: Duration = Duration::from_secs(1);
-/// A check may take at most one part in this many of the time, because it also costs the program time.
+/// Checks take at most 1/`SHARE` of the time, because each check also slows the program.
 const SHARE: u32 = 20;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -168,7 +168,7 @@ struct ConditionWatcher {
     written: u32,
     /// The error of the last failed request.
     problem: Option<LiveError>,
-    /// Whether the user was told that the process does not know an amount.
+    /// Whether a message was printed that the process cannot count an amount.
     is_unknown: bool,
     /// A condition asks for a copy of the process, and not for a dump.
     keeps_copies: bool,

@@ -57,7 +57,7 @@ pub(super) fn text(tree: &DominatorTree<'_>, percent: f64) -> String {
         for step in suspect.path.iter().skip(1) {
             let class = step.class.to_string();
             let class = about_memory::escape(&class);
-            let _ = writeln!(text, "  of which {} by {class} {}", step.retained_size, step.node);
+            let _ = writeln!(text, "  including {} retained by {class} {}", step.retained_size, step.node);
         }
         if let Some(last) = suspect.path.last() {
             let _ = writeln!(text, "  accumulated there: it dominates {} nodes", last.children);

@@ -154,7 +154,7 @@ fn list() -> Result<Vec<ListedProcess>, live::LiveError> {
 /// Writes a report to a new file in the current folder.
 fn save(set: &ReportSet) -> Result<ScreenAnswer, String> {
     let names = (1..).map(|number| PathBuf::from(format!("memory-report-{number}.json.gz")));
-    let path = names.into_iter().find(|path| !Path::new(path).exists()).expect("numbers do not end");
+    let path = names.into_iter().find(|path| !Path::new(path).exists()).expect("a free name exists");
     file::write(&path, set).map_err(|error| format!("{}: cannot be written: {error}", path.display()))?;
     Ok(ScreenAnswer::Done(format!("saved as {}", path.display())))
 }

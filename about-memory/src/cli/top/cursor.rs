@@ -1,4 +1,4 @@
-//! The row that keys act on, in a list of which only a part is visible.
+//! The row that keys act on, in a list that is only partly visible.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ pub(super) struct RowCursor {
 }
 
 impl RowCursor {
-    /// Moves the cursor. Returns whether the key is one that moves it.
+    /// Moves the cursor. Returns whether the key moves the cursor.
     pub(super) fn press(&mut self, key: KeyCode, total: usize) -> bool {
         let page = self.height.max(2) - 1;
         self.at = match key {

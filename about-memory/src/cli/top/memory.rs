@@ -78,7 +78,7 @@ pub(super) struct SnapshotScreen {
     answer: Option<(Query, Arc<QueryAnswer>)>,
     failure: Option<(Query, String)>,
     open: HashSet<u64>,
-    /// The rows that open by themselves and that the user has closed.
+    /// The rows that the user has closed although they open by themselves.
     closed: HashSet<u64>,
     /// The number of the first visible row, and the visible rows.
     rows: (usize, Vec<SessionRow>),
@@ -117,7 +117,7 @@ impl SnapshotScreen {
     }
 
     fn query(&self, snapshot: SnapshotId) -> Query {
-        let by = || GroupBy::new(GROUPS[self.group].breakdown).expect("a test asks for each");
+        let by = || GroupBy::new(GROUPS[self.group].breakdown).expect("a test checks each breakdown");
         match &self.view {
             SnapshotView::Aggregate => {
                 Query::Census { snapshot, by: by(), invert: self.inverted, filter: self.filter.clone() }

@@ -100,7 +100,7 @@ impl Herd {
         path
     }
 
-    /// Creates such a socket that reads each request and sends this answer.
+    /// Like [`pretend`](Self::pretend), with a socket that reads each request and sends `answer`.
     pub(super) fn answer(&self, pid: u32, answer: impl Into<Vec<u8>>) {
         let answer = answer.into();
         self.pretend(pid, move |mut stream| {

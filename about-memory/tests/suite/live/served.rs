@@ -237,7 +237,10 @@ fn a_recording_outlives_its_process_until_it_is_open() {
     assert_eq!(rows().len(), 2);
     assert_eq!((&rows()[0]["recording"], &rows()[1]), (&json!(false), &ended));
     let (status, refused) = act("record");
-    assert_eq!((status, refused["error"].as_str().unwrap().contains("an earlier process")), (409, true));
+    assert_eq!(
+        (status, refused["error"].as_str().unwrap().contains("an earlier process with the id")),
+        (409, true)
+    );
 
     // A file that cannot be opened stays.
     for _ in 0..2 {

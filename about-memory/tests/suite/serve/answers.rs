@@ -224,7 +224,7 @@ fn reports_are_shown_saved_and_compared() {
     assert_eq!(compared, json!({ "report": 3, "title": "diff of before and after" }));
     assert_eq!(client.get("/api/reports/3").status, 200);
     assert_eq!(client.get("/api/reports/4").status, 404);
-    // The same difference without its own report, as a page that follows a process requests it.
+    // A page that follows a process requests the same difference without a new report.
     assert_eq!(client.get("/api/reports/2?against=1").body, client.get("/api/reports/3").body);
     assert_eq!(client.get("/api/reports/2?against=9").status, 404);
 }

@@ -145,7 +145,8 @@ fn a_browser_that_cannot_be_opened_is_an_error_in_words() {
     BufReader::new(program.stderr.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(
         line,
-        "about-memory: no browser was opened (xdg-open ended with exit status: 3); open the address above in one\n"
+        "about-memory: no browser was opened (xdg-open ended with exit status: 3); open the address above in \
+         a browser\n"
     );
     let id = program.id();
     let children = std::fs::read_dir(format!("/proc/{id}/task"))

@@ -10,7 +10,10 @@ export interface FlameHeader {
   exact: boolean;
 }
 
-/** The amounts of a frame before a change, and the sum of the larger side of each stack through the frame. */
+/**
+ * The amounts of a frame before a change. `larger` is a sum over all stacks through the frame. A stack counts with its
+ * bytes before or after the change, whichever are more.
+ */
 export interface AmountsBefore {
   bytes: number;
   blocks: number;
@@ -29,11 +32,11 @@ export class Frame {
     readonly blocks: Amount,
     readonly estimated: boolean,
     private readonly make: () => Frame[],
-    /** In a change: the earlier amounts, and the width. */
+    /** The earlier amounts in a change; otherwise `null`. */
     readonly before: AmountsBefore | null = null,
   ) {}
 
-  /** The width. */
+  /** The bytes that determine the width of the frame. */
   get size(): number {
     return this.before ? this.before.larger : Number(this.bytes);
   }

@@ -138,7 +138,7 @@ function fromBase64(text: string): Uint8Array<ArrayBuffer> {
 
 const texts = new TextDecoder();
 
-/** Decodes data. `before` is the data of the page. If the answer has the same shape, it contains only amounts. */
+/** Decodes data. `before` is the data that the page shows. If the new reports have the same shape, `bytes` contains only amounts. */
 export function decode(bytes: Uint8Array, before?: ReportData): ReportData {
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
   const header: ReportHeader | LaterHeader = JSON.parse(texts.decode(bytes.subarray(4, 4 + length)));

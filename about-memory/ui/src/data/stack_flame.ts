@@ -1,4 +1,5 @@
-// The flame graph of rows. In a change, the width of a frame is the sum of the larger side of each row below it.
+// The flame graph of rows. In a change, each row counts with its bytes before or after, whichever are more. The width
+// of a frame is the sum of the rows below it.
 
 import { Frame } from "./flame";
 import type { BlockKinds } from "./kinds";

@@ -1,4 +1,4 @@
-// Rows as trees of reports, for the treemap: one tree of the sites of each crate, and one of the sites of each type.
+// Rows as trees of reports, for the treemap: one tree has the sites of each crate, another the sites of each type.
 
 import type { ReportData } from "./reports";
 import type { RowAmounts, HolderKey, Stacks } from "./stacks";

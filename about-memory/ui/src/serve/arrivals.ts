@@ -1,5 +1,5 @@
-// Snapshots that the reader has requested. The server accepts such a request at once, and lists the snapshot while it
-// is still being taken and read.
+// Snapshots that the reader has requested. The server accepts a request at once, and lists the snapshot while the
+// snapshot is still being taken and read.
 
 import type { Snapshot } from "./api";
 

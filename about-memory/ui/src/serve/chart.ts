@@ -60,7 +60,7 @@ export function chart(lines: SeriesLine[], reports: SeriesReport[], taken: Serie
     element(svg, "line", { class: "grid", x1: LEFT, x2: right, y1: at, y2: at });
     element(svg, "text", { x: LEFT - 8, y: at + 4, "text-anchor": "end" }, amountText(Math.round(part * most), units));
   }
-  // Both ends have a text. Between them are as many texts as there is room for.
+  // Both ends have a text. Between them are as many texts as fit.
   const end = reports.length - 1;
   let before = -Infinity;
   reports.forEach(({ id, time, title }, report) => {

@@ -108,7 +108,7 @@ function show() {
   else if (kind === "stacks") page = stacksPage(main, api, state, route, showStatus);
   else if (kind === "series") page = seriesPage(main, api, state, route, showStatus);
   else if (isProcesses) page = processesPage(main, api, state, showStatus, refresh);
-  else main.replaceChildren(create("p", "empty", "There is no such page. Choose one on the left."));
+  else main.replaceChildren(create("p", "empty", "No page has this address. Choose one on the left."));
 }
 
 function showJobs(jobs: Job[]) {

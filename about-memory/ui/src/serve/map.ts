@@ -155,7 +155,7 @@ export class MapView {
     for (const node of inSight.values()) this.place(node, tops);
     if (hadFocus && !boxes.contains(document.activeElement)) this.drawn.get(this.active!)?.focus({ preventScroll: true });
     setText(this.about, hidden.groups === 0 ? "" : `${count(hidden.groups)} group${hidden.groups === 1 ? "" : "s"} with ${bytes(hidden.bytes)} too small to show`);
-    setTip(this.about, "Zoom in to see them, or open the aggregate, which has all");
+    setTip(this.about, "To see them, zoom in or open the aggregate");
     const { dataset } = document.documentElement;
     dataset.boxes = String(inSight.size);
     this.element.dataset.scale = String(this.scale);

@@ -265,7 +265,7 @@ class ReportPage implements Page {
     const { toStacks } = this;
     toStacks.id = "to-stacks";
     setName(toStacks, "Stacks of the chosen row");
-    setTip(toStacks, "The stacks that allocated what the chosen row reports");
+    setTip(toStacks, "The stacks that allocated the memory of the chosen row");
     fillOptions(toStacks, [["", "Stacks of the row …"], ...this.state.stacks.map(({ id, title }): MenuOption => [String(id), `in ${id}. ${title}`])]);
     toStacks.hidden = this.state.stacks.length === 0;
   }

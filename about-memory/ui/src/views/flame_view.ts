@@ -40,8 +40,9 @@ export class FlameView implements View {
   private readonly invert = create("input");
   private readonly found = create("output");
   private readonly about = create("div", "about");
-  /** The drawn tree, and the frame of it that has the full width. */
+  /** The drawn tree. */
   private root: Frame;
+  /** The frame of the tree that has the full width. */
   private zoomed: Frame;
   /** The frame whose stacks are in the inverted tree. */
   private base: Frame;

@@ -57,7 +57,7 @@ export class HeapViews {
         this.byReporter.id = "by-reporter";
         this.byReporter.addEventListener("change", () => this.later());
         const roots = create("label");
-        setTip(roots, "The flame graph begins with the reporters, and shows the blocks of all of them");
+        setTip(roots, "The flame graph starts with the reporters, and shows the blocks of all reporters");
         roots.append(" ", this.byReporter, " reporters as roots");
         bar.append(roots);
       }
@@ -180,7 +180,7 @@ function heapNotes({ stacks, timeline, change, kinds }: Heap): string[] {
     notes.push(`${count} smaller stacks share rows named (small), below the frames that they have in common with others`);
   }
   if (timeline && !timeline.isComplete) notes.push("The recording has no end: later events may be missing");
-  if (timeline?.beganLate) notes.push("The recording began while the program ran: blocks from before are not in it");
+  if (timeline?.beganLate) notes.push("The recording started while the program ran: older blocks are missing");
   if (change?.estimated || kinds?.estimated) notes.push("Amounts are estimates from a sample");
   return notes;
 }

@@ -10,7 +10,7 @@ const BRIEF = 200;
 
 const shown = (text: string) => showText(text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
 
-/** Shortens a name for such a row. Its tooltip may show more. */
+/** Shortens a name to `BRIEF` characters. The tooltip of the row may show more. */
 export function brief(name: string): string {
   return name.length > BRIEF ? `${name.slice(0, BRIEF)}…` : name;
 }

@@ -21,9 +21,9 @@ const NEAR = 8;
 const PAGE = 10;
 
 const MODES: [ShownBlocks, string][] = [
-  ["kept", "allocated in it, alive at its end"],
-  ["alive", "all alive at its end"],
-  ["allocated", "all allocated in it"],
+  ["kept", "allocated in the range, alive at its end"],
+  ["alive", "all alive at the end of the range"],
+  ["allocated", "all allocated in the range"],
 ];
 
 export interface TimeRange {

@@ -4,7 +4,6 @@
 // stops at 33.5 million. So the scrolled element is never higher than MAX_HEIGHT. In longer lists, a position in the
 // element maps to a position in the list in proportion. A step of the wheel or a key still moves by its own distance.
 // The scroll bar is corrected when the scrolling stops.
-// distance; the scroll bar is corrected when the list comes to rest.
 
 import { create } from "./elements";
 

@@ -61,8 +61,8 @@ impl UnitCode {
 const REMOVED: u64 = 0;
 
 impl UnitCode {
-    /// Adds the code ranges of the unit whose entries start at this offset. A damaged table of ranges results in
-    /// none.
+    /// Adds the code ranges of the unit whose entries start at this offset. Adds no ranges from a damaged table of
+    /// ranges.
     pub(super) fn add_code(
         &self,
         reading: &mut UnitReader<'_>,

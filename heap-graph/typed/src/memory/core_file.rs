@@ -9,35 +9,50 @@ use super::MemorySource;
 use super::positioned::{fill_at, read_at};
 use crate::error::TypedError;
 
-/// The sizes of the ELF header and of a program header, in bytes.
+/// The size of the ELF header, in bytes.
 const HEADER: usize = 64;
+/// The size of a program header, in bytes.
 const PROGRAM_HEADER: usize = 56;
 
-/// The kinds of segments, and the flag of a writable segment.
+/// The kind of a segment with memory.
 const LOAD: [u8; 4] = [1, 0, 0, 0];
+/// The kind of a segment with notes.
 const NOTE: [u8; 4] = [4, 0, 0, 0];
+/// The flag of a writable segment.
 const WRITABLE: u8 = 2;
 
 /// The note with the mapped files (`NT_FILE`).
 const FILES: usize = 0x4649_4c45;
 
-/// The note with a thread's registers (`NT_PRSTATUS`), and the positions of the thread's number and registers in it.
+/// The note with a thread's registers (`NT_PRSTATUS`).
 const REGISTERS: usize = 1;
+/// The position of the thread's number in this note.
 const NUMBER: usize = 32;
+/// The position of the first register in this note.
 const FIRST_REGISTER: usize = 112;
 
-/// The size of that note on x86-64, in bytes. The next constants are DWARF's numbers of its general registers, in the
-/// note's order, and the indices of special registers.
+/// The size of that note on x86-64, in bytes.
 const X86_64_BYTES: usize = 336;
+
+/// DWARF's numbers of the general registers, in the order of the note on x86-64.
 const X86_64_ORDER: [u16; 15] = [15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5];
+
+/// The index of the code's address among the registers of the note on x86-64.
 const X86_64_CODE: usize = 16;
+/// The index of the stack's address.
 const X86_64_STACK: usize = 19;
+/// The index of the thread pointer.
 const X86_64_THREAD: usize = 21;
 
-/// The same constants for aarch64. Its general registers are in the order of DWARF's numbers.
+/// The size of that note on aarch64, in bytes.
 const AARCH64_BYTES: usize = 392;
+
+/// The number of general registers on aarch64. The note has them in the order of DWARF's numbers.
 const AARCH64_GENERAL: u16 = 31;
+
+/// The index of the stack's address among the registers of the note on aarch64.
 const AARCH64_STACK: usize = 31;
+/// The index of the code's address.
 const AARCH64_CODE: usize = 32;
 
 /// The note with a thread's `TPIDR_EL0` (`NT_ARM_TLS`).

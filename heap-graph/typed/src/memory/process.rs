@@ -27,8 +27,8 @@ impl ProcessMemory {
     ///
     /// # Errors
     ///
-    /// [`TypedError::Io`] if there is no such process, if the system forbids reading it (ptrace's rules), or on
-    /// systems other than Linux.
+    /// [`TypedError::Io`] if no process has this id, if the system forbids reading it (ptrace's rules), or on systems
+    /// other than Linux.
     pub fn open(pid: u32) -> Result<Self, TypedError> {
         if !cfg!(target_os = "linux") {
             let reason = "the memory of a process can be read on Linux only";

@@ -20,7 +20,7 @@ impl PlanCache<'_> {
         if depth >= DEEPEST {
             return Rc::new([]);
         }
-        // Set first, since a damaged type may contain itself.
+        // An empty plan is set first, since a damaged type may contain itself.
         self.known.insert(id, Rc::new([]));
         let steps: Rc<[PlanStep]> = self.compile(id, depth).into();
         self.known.insert(id, steps.clone());

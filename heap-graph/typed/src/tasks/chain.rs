@@ -25,9 +25,11 @@ const DEEPEST: u32 = 8;
 /// The member of `tokio::select!` and `tokio::join!` that borrows the tuple of their futures.
 const TUPLE: &str = "futures";
 
-/// The list of `FuturesUnordered`, and the member of its entries that leads to the next entry.
+/// The start of the type of an entry in the list of `FuturesUnordered`.
 const LIST: &str = "futures_util::stream::futures_unordered::task::Task<";
+/// The member of `FuturesUnordered` that leads to the first entry.
 const HEAD: &str = "head_all";
+/// The member of an entry that leads to the next entry.
 const NEXT: &str = "next_all";
 
 /// The block that the clones of a `Shared` future share. It contains the future.
@@ -49,7 +51,7 @@ struct FuturePlace {
     block: usize,
     at: u64,
     of: TypeId,
-    /// Whether the name of the pointer to it is the name of a tuple of futures.
+    /// Whether the pointer that leads to the place has the name [`TUPLE`].
     named: bool,
 }
 
@@ -113,7 +115,8 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
         all
     }
 
-    /// The last found futures, from this position of the block, without futures inside of others.
+    /// The futures that the last walk found, without futures inside of other futures. The walk started at this position
+    /// of the block.
     fn outermost(&self, block: usize, start: u64) -> Vec<BlockFuture> {
         let info = self.heap.walk.info();
         let mut all = Vec::new();
@@ -127,7 +130,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
             let future = |at: u64, of, state| BlockFuture { block, at: start.saturating_add(at), of, state };
             all.extend(unfinished.take_if(|(end, _)| *end <= *at).map(|(_, future)| future));
             if info.is_coroutine(*of) {
-                // It may be the only relevant part of a future of another type.
+                // The unfinished branch contains this coroutine, so the coroutine replaces the branch.
                 unfinished = None;
                 end = after;
                 all.push(future(*at, *of, Some(*variant)));

@@ -9,7 +9,7 @@ use crate::Victim;
 const SOURCE: &str = include_str!("../victims/branches.rs");
 
 /// A future as text, such as `receive RECEIVE`: its function, and the comment in the line of its `await`. If the
-/// `await` is in a macro's file, `joins START`, after a check that the function starts at the future's start line.
+/// `await` is in a macro's file, the text is `joins START`: the future's start line is the start of the function.
 fn short(one: &AwaitedFuture) -> String {
     let own = |place: &&(String, u32)| place.0.ends_with("/tests/victims/branches.rs");
     let place = one.place.as_ref().filter(own).or(one.start.as_ref().filter(own));
@@ -61,11 +61,11 @@ fn branches_of_tasks_are_shown() {
         format!("2 almost START -> {wait}"),
         format!("3 pair PAIR -> Join<..> (3 {receive} | 3 {wait})"),
         format!("2 nested START -> PollFn<..> (2 {nested} | 2 {receive})"),
-        // Each of two tasks has five.
+        // Each of the two tasks awaits five futures.
         format!("2 all ALL -> JoinAll<..> (10 {receive})"),
-        // Three of four are unfinished.
+        // In each of the two tasks, three of four futures are unfinished.
         format!("2 boxed BOXED -> JoinAll<..> (6 {wait})"),
-        // One future for each group, in a box and without a box.
+        // The tasks of each row share one future. It is in a box in the first row, and without a box in the second.
         format!("2 shares SHARES -> {wait}"),
         format!("3 shares SHARES -> {receive}"),
         format!("1 unordered UNORDERED -> Next<..> (7 {receive})"),

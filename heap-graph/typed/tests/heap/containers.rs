@@ -89,8 +89,8 @@ fn containers_hold_what_their_source_says() {
     assert_eq!(unused("ThinVec<[Box<Item<4>>]>"), Some(4 * 8));
 }
 
-/// Leaked pairs hold each other. A pair's values are held by its field. In each pair, one half is held only by the
-/// other.
+/// The two halves of each leaked pair hold each other. A field of each half holds its values. In each pair, one half
+/// counts as held by a cycle.
 #[test]
 fn cycles_hold_what_they_have() {
     let victim = Victim::of("typed_heap_containers");

@@ -228,7 +228,8 @@ fn a_core_file_alone_has_all() {
     let heap = TypedHeap::new(&image, &victim.info, bias, &core).unwrap();
     assert_eq!(heap.held_by_statics().0, HELD_BY_STATICS);
 
-    // The dump was written before: writing the dump and a line leaves some blocks of the library.
+    // The dump is older than the core file. In between, the program wrote the dump and a line, and this left some
+    // blocks of the library. So only the program's own types are compared.
     let of_dump = victim.heap(&ScanMemory::new(&victim.dump).unwrap());
     let types = by_type(&heap);
     for (name, amounts) in by_type(&of_dump) {

@@ -192,7 +192,7 @@ fn stale_words_never_win() {
         assert_eq!(contradictions, expected);
         let agreement = heap.agreement();
         assert_eq!((agreement.disagree, agreement.outweighed, agreement.owners_disagree), (13, 13, 0));
-        // Three of five elements, one of three, and one of four.
+        // Three vectors have unused capacity: for three of five elements, one of three, and one of four.
         let rows = heap.waste(memory).rows;
         let rows = || rows.iter().filter(|row| row.name == "[Box<stale::Old>]");
         assert!(rows().all(|row| row.unused == WasteKind::Capacity));

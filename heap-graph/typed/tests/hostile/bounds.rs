@@ -149,7 +149,7 @@ fn blocks_that_overlap_are_an_error() {
     assert!(matches!(TypedHeap::new(&dump, &info, 0, &memory), Err(TypedError::Overlap(_))));
 }
 
-/// Arrays without elements: as elements of a slice, and at the end of such elements.
+/// Arrays without elements: as elements of a slice, and at the end of a slice's elements.
 #[test]
 fn arrays_without_elements_have_no_pointers() {
     let mut types = Types::new();

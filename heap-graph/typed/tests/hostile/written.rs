@@ -140,7 +140,8 @@ pub(crate) fn dump(blocks: &[(u64, &str, Vec<u64>)]) -> Result<Dump, AnalyzeErro
     read_from(text.as_bytes(), &DumpReadOptions::new().contents(true))
 }
 
-/// Memory of zeros from this address on. All threads have the same stack in it. It counts the bytes that are read.
+/// Memory that contains only zeros from `start` on. All threads have the same stack in the memory. `read` counts the
+/// bytes that are read.
 #[derive(Debug)]
 pub(crate) struct OneStack {
     pub(crate) start: u64,

@@ -1,5 +1,5 @@
-//! Types with equal layouts, for which the compiler keeps only one function, and blocks of another type than their
-//! stacks name. Unlike other victims, a test compiles this one with optimization.
+//! Types with equal layouts, for which the compiler keeps only one function. Also blocks whose type differs from the
+//! type that their stacks name. Unlike other victims, this one is compiled with optimization, by a test.
 
 #![allow(dead_code, reason = "only the types and the blocks count")]
 

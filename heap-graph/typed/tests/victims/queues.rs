@@ -85,7 +85,7 @@ fn waits() -> Result<Vec<String>, Runs> {
     others.map(|task| waits_of(&task.path())).collect()
 }
 
-/// The error if a thread runs, or has ended meanwhile.
+/// The error if a thread runs or has ended.
 struct Runs;
 
 fn waits_of(task: &Path) -> Result<String, Runs> {

@@ -52,7 +52,7 @@ fn main() {
     let mut tasks: Vec<Task> = (0..30).map(|number| Box::pin(serve(number)) as Task).collect();
     // Five futures, each awaiting a future at its second `await`, behind a pointer.
     tasks.extend((1..6).map(|_| Box::pin(outer(Box::pin(serve(1)))) as Task));
-    // Three futures that together keep one letter of 1,000 numbers alive; none of them does alone.
+    // Three futures that together keep one letter of 1,000 numbers alive. No single future keeps it alive.
     let letter = Arc::new(Letter(vec![1; 1_000]));
     tasks.extend((0..3).map(|_| Box::pin(share(Arc::clone(&letter))) as Task));
     drop(letter);

@@ -81,7 +81,10 @@ impl ExportCommand {
             }
         }
         if runs.len() > 1 && !matches!(table, ParquetTable::Reports | ParquetTable::Warnings) {
-            return Err(Failure::Usage(format!("a file of {} takes one source only", table.name())));
+            return Err(Failure::Usage(format!(
+                "a file with the table {} needs exactly one source",
+                table.name()
+            )));
         }
         let path = self.output.as_deref().filter(|path| path.as_os_str() != "-");
         let Some(path) = path else {
@@ -193,7 +196,7 @@ impl ExportCommand {
         while let Some((node, group)) = left.pop() {
             let amount = |amount: i128| {
                 i64::try_from(amount)
-                    .map_err(|_| failure(anyhow::anyhow!("a group has {amount}, which exceeds 64 bits")))
+                    .map_err(|_| failure(anyhow::anyhow!("the amount {amount} of a group exceeds 64 bits")))
             };
             if node.bytes != 0 || node.count != 0 {
                 let leaf = node.leaves.first().filter(|_| node.leaves.len() == 1);

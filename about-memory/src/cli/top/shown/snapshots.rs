@@ -21,7 +21,7 @@ fn a_snapshot_has_aggregate_dominators_suspects_nodes_and_paths() {
     shown.until("inverted");
     shown.keys("i");
     shown.until("Function");
-    // From the group to its nodes, to the paths of the first node, and back.
+    // The test goes from the group to its nodes, then to the paths of the first node, and back.
     shown.keys("u");
     let lines = shown.until(" NODE");
     assert!(lines[1].ends_with("nodes of the group"), "{lines:#?}");

@@ -16,8 +16,12 @@ fn types_have_tables_and_lead_to_blocks() {
     assert_eq!(shown.lines()[23], "process 7 does not offer this (dmd-copy)");
     shown.keys("5");
     assert!(shown.has("No types"));
-    shown.screens.types.take(&session, "types of a file", |_| Err("it has none".to_owned())).unwrap();
-    assert!(shown.until("it has none")[1].starts_with("types of a file (1 of 1)"));
+    shown
+        .screens
+        .types
+        .take(&session, "types of a file", |_| Err("the file has no types".to_owned()))
+        .unwrap();
+    assert!(shown.until("the file has no types")[1].starts_with("types of a file (1 of 1)"));
 
     let row = |bytes, text: &str, of_type: Option<&str>| TypeTableRow {
         bytes,
@@ -53,7 +57,7 @@ fn types_have_tables_and_lead_to_blocks() {
     shown.press(KeyCode::Tab);
     assert_eq!(shown.lines()[2..4], ["  POINTERS WHAT", "     1,234 A, and the stack names B"]);
     shown.press(KeyCode::Tab);
-    // From a type to its blocks in the snapshot.
+    // Enter goes from a type to its blocks in the snapshot.
     shown.press(KeyCode::Enter);
     let lines = shown.until(" GROUP");
     assert!(lines[1].ends_with(": Function"), "{lines:#?}");
@@ -61,7 +65,7 @@ fn types_have_tables_and_lead_to_blocks() {
     shown.press(KeyCode::Backspace);
     shown.until("aggregate by type and stack");
     shown.keys("5[");
-    assert!(shown.has("it has none"));
+    assert!(shown.has("the file has no types"));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Words that lead to freed memory in whose place another type is now. In each case an `Old` is freed, and a `New` of
-//! the same size gets its place.
+//! Words that lead to freed memory, where a value of another type is now. In each case an `Old` is freed, and a `New`
+//! of the same size gets its place.
 
 #![allow(dead_code, reason = "only the types and the blocks count")]
 
@@ -118,7 +118,7 @@ fn half_read() -> (Box<std::vec::IntoIter<Box<Old>>>, Box<New>) {
     (rest, new("half-read vec::IntoIter", at))
 }
 
-/// Room for inline values, some of which are initialized.
+/// Room for inline values. Only some of them are initialized.
 pub struct Inline {
     pub places: [MaybeUninit<Box<Old>>; 4],
     pub len: u32,
