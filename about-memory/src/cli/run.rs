@@ -150,7 +150,8 @@ impl RunCommand {
 
         let mut command = Command::new(program);
         command.args(arguments).env("DMD", variable).env("LD_PRELOAD", preloaded(&library));
-        if let Some(words) = self.plan.listening(self.wait_for_track) {
+        let answers = self.wait_for_track || self.types.copy_after().is_some();
+        if let Some(words) = self.plan.listening(answers) {
             command.env("ABOUT_MEMORY", words);
         }
         let mut meanwhile = None;
@@ -197,6 +198,9 @@ impl RunCommand {
                     say(&format!("{name}: {error:#}"));
                 }
             });
+        } else if let Some(types) = types.filter(|_| !self.quiet) {
+            // The copy is there although the process was killed.
+            summary::print_types(&types);
         }
         Ok(launch::end_like(status))
     }

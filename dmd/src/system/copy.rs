@@ -101,7 +101,7 @@ pub(crate) fn make(add_stacks: fn(&mut ThreadTable)) -> Result<CopyHandle, c_int
 pub(crate) struct CopyFacts {
     /// The process that was copied.
     pub(crate) process: u64,
-    /// Requested bytes of all blocks.
+    /// Bytes of all blocks.
     pub(crate) bytes: u64,
     /// The time since the engine started.
     pub(crate) milliseconds: u64,

@@ -46,9 +46,10 @@ pub(super) fn print(path: &Path, facts: &SummaryFacts<'_>) -> Result<(), Failure
     let (has_lines, is_of_rust) = (dump.has_lines_of_program(), dump.is_of_rust());
     let view = program_view::options(io::stderr().is_terminal());
     let Some(mut summary) = first_screen::heap_summary(dump, &view) else {
-        if !resident.is_empty() {
+        let text = resident + &types.unwrap_or_default();
+        if !text.is_empty() {
             // If stderr is closed, there is no reader. The same applies below.
-            let _ = write!(io::stderr(), "\n{resident}");
+            let _ = write!(io::stderr(), "\n{text}");
         }
         return Ok(());
     };
@@ -75,6 +76,11 @@ pub(super) fn print(path: &Path, facts: &SummaryFacts<'_>) -> Result<(), Failure
     text += &first_screen::next_commands(&path.display().to_string(), &commands);
     let _ = io::stderr().write_all(text.as_bytes());
     Ok(())
+}
+
+/// Prints the types of a process without a dump.
+pub(super) fn print_types(types: &TypeText) {
+    let _ = write!(io::stderr(), "\n{}", types.text(None));
 }
 
 /// Writes the page of a dump beside it, and opens it in the browser.

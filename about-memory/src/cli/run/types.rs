@@ -96,9 +96,9 @@ impl TypePlan {
             });
             return None;
         };
-        let (process, requested, time) = (kept.process, kept.bytes, kept.time);
+        let (process, copied, time) = (kept.process, kept.bytes, kept.time);
         match self.read(kept) {
-            Ok(heap) => Some(TypeText { process, requested, time, heap }),
+            Ok(heap) => Some(TypeText { process, copied, time, heap }),
             Err(failure) => {
                 failure.lines(heap::TYPED).iter().for_each(|line| say(line));
                 None
@@ -126,8 +126,8 @@ impl TypePlan {
 /// What is to be shown of a copy.
 pub(super) struct TypeText {
     pub(super) process: u32,
-    /// The requested bytes of the copied heap, and its time.
-    requested: u64,
+    /// The bytes of the copied heap as the peak counts them, and its time.
+    copied: u64,
     time: Duration,
     heap: HeapTables,
 }
@@ -140,11 +140,11 @@ struct HeapTables {
 }
 
 impl TypeText {
-    /// The text, if the heap had a peak of so many requested bytes.
+    /// The text, if the heap had a peak of so many bytes.
     pub(super) fn text(&self, peak: Option<u64>) -> String {
         let share = match peak.filter(|peak| *peak > 0) {
             Some(peak) => {
-                let share = (100.0 * self.requested as f64 / peak as f64).round().min(100.0);
+                let share = (100.0 * self.copied as f64 / peak as f64).round().min(100.0);
                 format!(", at {share}% of the peak")
             }
             None => String::new(),
@@ -179,7 +179,9 @@ impl HeapTables {
         let rows: Vec<_> =
             waste.rows.iter().map(|row| (row.unused_bytes, row.blocks, heap::unused(row))).collect();
         text += "\n";
-        text += &table("not used", &rows, census.bytes, ROWS);
+        if !rows.is_empty() {
+            text += &table("not used", &rows, census.bytes, ROWS);
+        }
         let share = 100.0 * waste.unused_bytes as f64 / census.bytes.max(1) as f64;
         text += &format!("{:>13}  {share:>6.2}%  not used in all\n", heap::size(waste.unused_bytes));
         if waste.unknown_blocks > 0 {

@@ -291,10 +291,14 @@ fn suggestions_are_filtered_and_take_no_option_for_nothing() {
 fn coverage_is_of_the_time_of_the_reports() {
     let of = |arguments: &[&str]| about_memory(&[&["coverage"], arguments].concat());
     assert_eq!(of(&[DARK, "--at", "end"]).stdout, of(&[DARK]).stdout);
-    let output = of(&[DARK, "--at", "peak"]);
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{error}");
-    assert!(error.contains("--when 'heap > SIZE'"), "{error}");
+    for (time, reason) in
+        [("peak", "the dump does not have the state of the heap at its peak"), ("2s", "of that time")]
+    {
+        let output = of(&[DARK, "--at", time]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(error.contains(reason), "{error}");
+    }
 }
 
 #[test]

@@ -63,18 +63,21 @@ impl Dump {
         Ok(self)
     }
 
-    /// Whether reporters have reported a block.
+    /// Whether reporters have reported a block whose stack is known.
     pub fn has_reports(&self) -> bool {
-        self.mode == Mode::DarkMatter && self.blocks.iter().any(|block| block.reps[0].index().is_some())
+        self.mode == Mode::DarkMatter && self.blocks.iter().any(is_reported_of_stack)
     }
 
     /// The reports of a block of each stack of which reporters have reported one.
     fn reports_by_stack(&self) -> FxHashMap<u32, BlockReports> {
-        let is_reported =
-            |block: &&DumpBlock| block.reps[0].index().is_some() && block.alloc.index().is_some();
-        let reported = self.blocks.iter().filter(|_| self.mode == Mode::DarkMatter).filter(is_reported);
+        let is_known = |block: &&DumpBlock| self.mode == Mode::DarkMatter && is_reported_of_stack(block);
+        let reported = self.blocks.iter().filter(is_known);
         reported.map(|block| (block.alloc.0, (block.reps, block.reporters))).collect()
     }
+}
+
+fn is_reported_of_stack(block: &DumpBlock) -> bool {
+    block.reps[0].index().is_some() && block.alloc.index().is_some()
 }
 
 /// The stacks of the reports of a block, and the reporters.

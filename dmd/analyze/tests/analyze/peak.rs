@@ -1,6 +1,7 @@
 //! The state at the peak: read, checked, and analyzed as blocks.
 
-use dmd_analyze::{Analysis, AnalyzeError, AnalyzeOptions, Coverage, DumpTime, Mode, RecordKind};
+use dmd_analyze::program::{HeapOverview, ProgramOptions};
+use dmd_analyze::{Analysis, AnalyzeError, AnalyzeOptions, Coverage, DumpTime, Mode, RecordKind, TableKey};
 
 use super::{TABLES, document, read};
 
@@ -24,9 +25,8 @@ fn the_peak_is_analyzed_as_live_blocks_are() {
     let sums = analysis.sums(RecordKind::Live);
     assert_eq!((sums.num, sums.req, sums.slop), (8, 1103, 0));
     let text = analysis.text(&[]).to_string();
-    // The peak has 103 bytes in seven blocks, and not their sizes.
     assert!(text.contains("  7 blocks in heap block record 2 of 2"), "{text}");
-    assert!(text.contains("unknown at the peak; their mean is 14"), "{text}");
+    assert!(text.contains("Individual block sizes: unknown at the peak; their mean is 14\n"), "{text}");
     assert!(text.contains("#01: f (f.rs:1)"), "{text}");
 }
 
@@ -40,6 +40,47 @@ fn the_end_is_as_without_a_peak() {
     let plain = read(document("live", "", TABLES)).unwrap();
     assert!(plain.peak().is_none() && plain.statistics().is_none());
     assert!(matches!(plain.at(DumpTime::Peak), Err(AnalyzeError::NoPeak)));
+}
+
+/// 103 bytes in seven blocks, of which no size is known.
+#[test]
+fn blocks_of_the_peak_have_a_mean_size() {
+    let dump = read(with_peak(PEAK)).unwrap().at(DumpTime::Peak).unwrap();
+    let options = AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX).by(TableKey::Size);
+    let analysis = Analysis::new(dump, &options);
+    let text = analysis.program_text(usize::MAX, &ProgramOptions::new()).to_string();
+    assert!(text.contains("  in 7 blocks: mean 14 B\n"), "{text}");
+    assert!(text.contains("  in 1 block\n") || text.contains("  in 1 block: "), "{text}");
+    let json = analysis.json().to_string();
+    assert!(json.contains(r#""sizes": [], "meanSize": 14, "#), "{json}");
+    assert!(json.contains(r#""sizes": [[1000, 1]], "#), "{json}");
+    assert!(
+        json.contains(
+            r#"{"by": "size", "rows": 1, "shown": [
+    {"name": "(unknown at the peak)", "blocks": 8, "requested": 1103, "#
+        ),
+        "{json}"
+    );
+}
+
+/// A reporter has reported a block of the stack of seven blocks at the end.
+#[test]
+fn a_block_of_the_peak_is_reported_if_one_of_its_stack_is() {
+    let tables = format!(r#""peak": {{{PEAK}}}, {TABLES}"#);
+    let document = document("dark-matter", r#"{"req": 5, "alloc": "A", "reps": ["A"]}"#, &tables);
+    let dump = read(document).unwrap();
+    assert!(dump.has_reports());
+    let overview = HeapOverview::new(&dump, None);
+    assert_eq!(overview.at, DumpTime::Peak);
+    assert!(overview.to_string().ends_with(
+        "\nAt the peak (--at end shows the end):\n\
+         Reporters ran later: a block counts as reported if they reported a block of the same stack then.\n"
+    ));
+    let dump = dump.at(DumpTime::Peak).unwrap();
+    assert_eq!(dump.mode(), Mode::DarkMatter);
+    let coverage = Coverage::new(dump).unwrap();
+    assert_eq!((coverage.once.usable(), coverage.unreported.usable()), (103, 1000));
+    assert!(coverage.to_string().starts_with("Coverage of 1,103 bytes in 8 blocks at the peak {\n"));
 }
 
 #[test]
