@@ -26,6 +26,7 @@ mod log;
 mod metrics;
 mod minimize;
 mod new_file;
+mod own_allocator;
 mod program_view;
 mod progress;
 mod recorded;

@@ -253,6 +253,12 @@ impl TypedHeapReader {
         let of_dump = |error: TypedError| Failure::File(name.to_owned(), error.into());
         let shown = opened.with(|dump, memory| {
             let heap = TypedHeap::new(dump, &info, bias, memory)?;
+            if heap.overlapping() > 0 {
+                say(&format!(
+                    "{name}: {} blocks that changed while the dump was written are left out",
+                    heap.overlapping()
+                ));
+            }
             let whole = |()| opened.is_whole().map_err(|error| Failure::File(name.to_owned(), error));
             Ok(whole(()).and_then(|()| show(&heap, memory, dump)).and_then(whole))
         });

@@ -3,7 +3,6 @@
 mod dumps;
 mod library;
 mod meanwhile;
-mod own_allocator;
 mod recording;
 mod resident;
 mod summary;
@@ -21,9 +20,9 @@ use clap::{Args, ValueEnum};
 
 use self::dumps::DumpFiles;
 use self::meanwhile::{DumpPlan, DumpThread};
-use self::own_allocator::OwnAllocator;
 use self::summary::SummaryFacts;
 use self::types::{TypePlan, TypeText};
+use super::own_allocator::OwnAllocator;
 use super::{Failure, sample_bytes, say};
 
 pub(crate) const EXAMPLES: &str = "\

@@ -7,6 +7,7 @@ use clap::Args;
 use dmd_analyze::symbolize::SymbolOptions;
 use dmd_analyze::{Dump, DumpReadOptions};
 
+use super::own_allocator::OwnAllocator;
 use super::say;
 
 /// At most this many notes about symbol files are printed.
@@ -42,6 +43,9 @@ impl SymbolSearch {
     }
 
     fn fix_by(&self, dump: &mut Dump, options: &SymbolOptions) {
+        if let Some(own) = OwnAllocator::recorded(dump) {
+            say(&own.to_string());
+        }
         if self.no_fix_stacks {
             return;
         }

@@ -600,6 +600,10 @@ fn a_program_with_its_own_allocator_runs_with_a_warning() {
         let expected = format!("about-memory: its-own contains an allocator, {name}: {advice}");
         assert!(expected.len() <= 300, "a longer line loses its middle: {expected}");
         assert_eq!(warning("its-own", &source, &[]), expected);
+        // A check for leaks of the file would otherwise pass silently.
+        let file = folder.join("x.json");
+        let leaks = crate::html::about_memory(&["leaks", "--fail-above", "1B", file.to_str().unwrap()]);
+        assert!(stderr(&leaks).starts_with(&expected), "{leaks:?}");
     }
     // Without symbols, jemalloc is recognized by the names of its files.
     let stripped = "const char *volatile conf = \"/etc/_rjem_malloc.conf\";";

@@ -20,9 +20,12 @@ pub struct HeapBlock {
     pub stack: Option<usize>,
 }
 
-/// The blocks of a dump, sorted by address.
-pub(crate) fn scanned_blocks(dump: &Dump) -> Result<Vec<HeapBlock>, TypedError> {
-    let mut blocks: Vec<HeapBlock> = dump
+/// The blocks of a dump, sorted by address, and the number of blocks left out because they overlap others.
+///
+/// Threads go on while a process writes its blocks, so a dump may contain a block and the blocks that took its place. Of
+/// two blocks that overlap, the smaller one stays.
+pub(crate) fn scanned_blocks(dump: &Dump) -> Result<(Vec<HeapBlock>, usize), TypedError> {
+    let mut all: Vec<HeapBlock> = dump
         .scanned_blocks()?
         .map(|block| HeapBlock {
             address: block.address(),
@@ -31,15 +34,24 @@ pub(crate) fn scanned_blocks(dump: &Dump) -> Result<Vec<HeapBlock>, TypedError> 
             stack: block.stack(),
         })
         .collect();
-    blocks.sort_by_key(|block| block.address);
-    let apart = |pair: &[HeapBlock]| {
-        let end = pair[0].address.checked_add(pair[0].usable.max(1));
-        end.is_some_and(|end| end <= pair[1].address)
-    };
-    match blocks.windows(2).find(|pair| !apart(pair)) {
-        Some(pair) => Err(TypedError::Overlap(pair[1].address)),
-        None => Ok(blocks),
+    all.sort_by_key(|block| block.address);
+    let count = all.len();
+    let mut blocks: Vec<HeapBlock> = Vec::with_capacity(count);
+    'all: for block in all {
+        if block.address.checked_add(block.usable.max(1)).is_none() {
+            continue;
+        }
+        while let Some(last) = blocks.last().filter(|last| last.address + last.usable.max(1) > block.address)
+        {
+            if last.usable <= block.usable {
+                continue 'all;
+            }
+            blocks.pop();
+        }
+        blocks.push(block);
     }
+    let overlapping = count - blocks.len();
+    Ok((blocks, overlapping))
 }
 
 /// Finds blocks by address in one or two steps. Among millions of blocks, a search spends most of its time waiting

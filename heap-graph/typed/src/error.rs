@@ -22,8 +22,6 @@ pub enum TypedError {
     NotACore(&'static str),
     /// The blocks of the dump cannot be used.
     Dump(AnalyzeError),
-    /// The dump contains the block at this address twice, or two blocks overlap there.
-    Overlap(u64),
     /// The graph exceeds its limits.
     Graph(GraphError),
 }
@@ -59,7 +57,6 @@ impl fmt::Display for TypedError {
             }
             Self::NotACore(why) => write!(f, "not a core file: {why}"),
             Self::Dump(error) => error.fmt(f),
-            Self::Overlap(address) => write!(f, "blockList: two blocks overlap at 0x{address:x}"),
             Self::Graph(error) => error.fmt(f),
         }
     }

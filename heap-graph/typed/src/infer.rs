@@ -75,6 +75,7 @@ pub struct TypedHeap<'i> {
     /// The used parts of chunks, by block.
     pub(crate) chunk_uses: HashMap<usize, ChunkUse>,
     agreement: Agreement,
+    overlapping: usize,
 }
 
 /// The state of an inference.
@@ -111,14 +112,14 @@ impl<'i> TypedHeap<'i> {
     ///
     /// # Errors
     ///
-    /// [`TypedError::Dump`] if the mode of the dump is not scan, [`TypedError::Overlap`] if blocks overlap.
+    /// [`TypedError::Dump`] if the mode of the dump is not scan.
     pub fn new(
         dump: &Dump,
         info: &'i DebugInfo,
         bias: u64,
         memory: &dyn MemorySource,
     ) -> Result<Self, TypedError> {
-        let blocks = blocks::scanned_blocks(dump)?;
+        let (blocks, overlapping) = blocks::scanned_blocks(dump)?;
         let walk = ValueWalk::new(info, bias, PlanGoal::Pointers);
         let has_tail = |contents| matches!(contents, TypedContents::One(of) if walk.plans.has_tail(of));
         let stacks = StackTypeIndex::new(dump, info, has_tail);
@@ -143,6 +144,7 @@ impl<'i> TypedHeap<'i> {
             values: ArenaValues::default(),
             chunk_uses: HashMap::new(),
             agreement: Agreement::default(),
+            overlapping,
         };
         let queue =
             (0..heap.blocks.len() as u32).filter(|block| heap.contents[*block as usize].is_some()).collect();
@@ -178,9 +180,14 @@ impl<'i> TypedHeap<'i> {
         self.walk.info().vtable_count() > 0
     }
 
-    /// The blocks, sorted by address.
+    /// The blocks, sorted by address. They do not overlap.
     pub fn blocks(&self) -> &[HeapBlock] {
         &self.blocks
+    }
+
+    /// The number of blocks of the dump that overlap a smaller block, and are left out.
+    pub fn overlapping(&self) -> usize {
+        self.overlapping
     }
 
     /// The source of the type of the block with this index.

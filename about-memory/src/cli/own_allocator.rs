@@ -1,5 +1,5 @@
-//! Finds out before a run whether the program allocates with functions that `libdmd.so` does not replace, such as
-//! `_rjem_malloc`.
+//! Finds out, before a run or from a dump, whether the program allocates with functions that `libdmd.so` does not
+//! replace, such as `_rjem_malloc`.
 
 use core::fmt;
 use std::fs::File;
@@ -9,6 +9,7 @@ use object::read::ReadCache;
 use object::{Object as _, ObjectSection as _};
 
 use about_memory::launch::contains_dmd;
+use dmd_analyze::Dump;
 
 /// An allocator whose functions have their own names. `launch::check` rejects programs that contain a `malloc`.
 struct KnownAllocator {
@@ -51,6 +52,9 @@ static ALLOCATORS: [KnownAllocator; 6] = [
     },
 ];
 
+/// Larger sections are not searched.
+const MOST_BYTES: u64 = 1 << 28;
+
 /// The allocator in a program. Its `Display` prints the warning.
 pub(super) struct OwnAllocator {
     program: String,
@@ -62,9 +66,31 @@ impl OwnAllocator {
     /// Searches the file of a program. Also returns `None` if the program contains the wrapper `dmd::Dmd`: the wrapper records
     /// the blocks.
     pub(super) fn find(program: &Path) -> Option<Self> {
+        Self::find_in(program, "")
+    }
+
+    /// Searches the file of the program that a dump or a recording is of, unless the file has changed since.
+    pub(super) fn recorded(dump: &Dump) -> Option<Self> {
+        let program = dump.modules().first()?;
+        Self::find_in(Path::new(&program.path), &program.build_id)
+    }
+
+    fn find_in(program: &Path, build_id: &str) -> Option<Self> {
+        // The path may be from a file of somebody else: opening a pipe would wait.
+        if !program.metadata().ok()?.is_file() {
+            return None;
+        }
         let file = ReadCache::new(File::open(program).ok()?);
         let executable = object::File::parse(&file).ok()?;
-        let section = |name| executable.section_by_name(name)?.data().ok();
+        let own_id = executable.build_id().ok()?.unwrap_or_default();
+        let own_id: String = own_id.iter().map(|byte| format!("{byte:02x}")).collect();
+        if !build_id.is_empty() && build_id != own_id {
+            return None;
+        }
+        let section = |name| {
+            let section = executable.section_by_name(name)?;
+            if section.size() > MOST_BYTES { None } else { section.data().ok() }
+        };
         let names = section(".strtab");
         let found = [names, section(".dynstr")].into_iter().flatten().find_map(by_symbol);
         let texts = section(".rodata").unwrap_or_default();
