@@ -31,6 +31,7 @@ fn people() -> HashMap<u64, Box<Person>> {
 }
 
 #[inline(never)]
+#[allow(clippy::vec_box, reason = "each has a block of its own")]
 fn leftovers() -> Vec<Box<Leftover>> {
     (0..1000).map(|number| Box::new(Leftover { number })).collect()
 }
