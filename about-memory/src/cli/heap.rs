@@ -131,7 +131,7 @@ pub(super) const NO_FIELDS: &str = "unknown: the program has no full debug infor
 const ROWS: usize = 20;
 
 /// The columns of a line of a table that shortens its texts.
-const LINE: usize = 100;
+const LINE: usize = 140;
 
 /// The heap that a question is about, and how much of the answer to show.
 #[derive(Args)]

@@ -177,7 +177,7 @@ fn tasks_are_at_their_awaits() {
     let dump = dump_of(&program("typed_heap_tasks"), folder.path(), "scan");
     let source = include_str!("../../../heap-graph/typed/tests/victims/tasks.rs");
     let line = |word: &str| 1 + source.lines().position(|line| line.ends_with(word)).unwrap();
-    let text = stdout(&["tasks", &dump]);
+    let text = stdout(&["tasks", &dump, "--verbose"]);
     assert!(text.starts_with("43 tasks keep "), "{text}");
     let place = |word| format!("tests/victims/tasks.rs:{}", line(word));
     let chain = format!(
