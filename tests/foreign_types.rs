@@ -288,7 +288,7 @@ fn figures_that_values_state_are_marked() {
 
 /// Functions that take a foreign value, in fields where it is behind pointers and locks.
 #[derive(MallocSizeOf)]
-struct Reached<'a> {
+struct LockedPictures<'a> {
     #[malloc_size_of(with = Picture::measure)]
     locked: RwLock<foreign::Picture>,
     #[malloc_size_of(with = Picture::measure)]
@@ -332,7 +332,7 @@ fn text<R: Reading>(text: &&str, _: &mut MallocSizeOfOps<R>) -> usize {
 
 #[test]
 fn functions_reach_values_behind_locks_and_pointers() {
-    let make = || Reached {
+    let make = || LockedPictures {
         locked: RwLock::new(picture(100)),
         shared: Arc::new(Mutex::new(picture(200))),
         boxed: Box::new(picture(300)),

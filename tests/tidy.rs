@@ -347,7 +347,7 @@ fn the_guide_lists_every_feature() {
 /// The advice about types of other crates names the features that measure these types.
 #[test]
 fn suggestions_know_every_feature_that_measures_a_crate() {
-    let file = "dmd/analyze/src/coverage/suggest/advice.rs";
+    let file = "dmd/analyze/src/coverage/suggest/crates.rs";
     let text = read(file);
     let (_, list) = text.split_once("const FEATURES: &[&str] = &[\n").expect("a list of features");
     let (list, _) = list.split_once("];").unwrap();

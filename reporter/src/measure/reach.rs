@@ -11,15 +11,15 @@ use super::reading::Reading;
 
 /// The function takes the value: `with`.
 #[derive(Debug)]
-pub struct Whole;
+pub struct WholeValue;
 
 /// The function takes each element of the value: `each`.
 #[derive(Debug)]
-pub struct Elements;
+pub struct EachElement;
 
 /// The value is the field itself.
 #[derive(Debug)]
-pub struct Here;
+pub struct AtField;
 
 /// The value is behind a pointer.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub trait Reach<'v, Part, F, R, Depth> {
     fn reach(&'v self, ops: &mut MallocSizeOfOps<R>, function: &F) -> usize;
 }
 
-impl<'v, T, F, R> Reach<'v, Whole, F, R, Here> for T
+impl<'v, T, F, R> Reach<'v, WholeValue, F, R, AtField> for T
 where
     T: ?Sized,
     F: Fn(&T, &mut MallocSizeOfOps<R>) -> usize,
@@ -52,7 +52,7 @@ where
     }
 }
 
-impl<'v, T, F, R> Reach<'v, Elements, F, R, Here> for T
+impl<'v, T, F, R> Reach<'v, EachElement, F, R, AtField> for T
 where
     T: MallocSizeOfEach + ?Sized + 'v,
     F: Fn(T::Each<'v>, &mut MallocSizeOfOps<R>) -> usize,
@@ -108,7 +108,7 @@ where
 #[inline]
 pub fn measure_with<'v, T, F, R, Depth>(value: &'v T, ops: &mut MallocSizeOfOps<R>, function: &F) -> usize
 where
-    T: Reach<'v, Whole, F, R, Depth> + ?Sized,
+    T: Reach<'v, WholeValue, F, R, Depth> + ?Sized,
 {
     value.reach(ops, function)
 }
@@ -117,7 +117,7 @@ where
 #[inline]
 pub fn measure_each<'v, T, F, R, Depth>(value: &'v T, ops: &mut MallocSizeOfOps<R>, function: &F) -> usize
 where
-    T: Reach<'v, Elements, F, R, Depth> + ?Sized,
+    T: Reach<'v, EachElement, F, R, Depth> + ?Sized,
 {
     value.reach(ops, function)
 }

@@ -1,6 +1,7 @@
 //! Advice about unreported memory: its owners, the functions that allocated it, and the code that reports it.
 
 mod advice;
+mod crates;
 mod owner;
 mod site;
 

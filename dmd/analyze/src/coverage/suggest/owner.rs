@@ -4,27 +4,10 @@
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::site::StackFacts;
+use super::site::{OwnerKey, StackFacts};
 use super::{SuggestedSite, Suggestion};
 use crate::names::Workspace;
 use crate::records::BlockSums;
-
-/// The owner of memory, as far as stacks show it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum OwnerKey {
-    /// A type of the program, whose methods allocated.
-    Type(String),
-    /// A function of the program that is not a method.
-    Function(String),
-    /// A crate of another package: the program calls it, or keeps values of its types.
-    Library(String),
-    /// A function of C in the program.
-    C(String),
-    /// A library of the system.
-    System(String),
-    /// A place without a known function.
-    Unknown(String),
-}
 
 /// An owner, with the facts that advice needs.
 #[derive(Clone, Debug)]

@@ -4,13 +4,29 @@
 use std::collections::BTreeSet;
 
 use super::SuggestedSite;
-use super::advice::feature_for;
-use super::owner::OwnerKey;
+use super::crates::feature_for;
 use crate::dump::{CallFrame, FrameText};
 use crate::names::{
     BlockShape, FoldReason, FoldRules, FoldedStack, FrameworkSources, TypeVerdict, container_of, segments,
 };
 use crate::records::{Analysis, StackRecord};
+
+/// The owner of memory, as far as stacks show it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum OwnerKey {
+    /// A type of the program, whose methods allocated.
+    Type(String),
+    /// A function of the program that is not a method.
+    Function(String),
+    /// A crate of another package: the program calls it, or keeps values of its types.
+    Library(String),
+    /// A function of C in the program.
+    C(String),
+    /// A library of the system.
+    System(String),
+    /// A place without a known function.
+    Unknown(String),
+}
 
 /// One allocation stack.
 #[derive(Debug)]
@@ -189,8 +205,8 @@ fn is_path(c: char) -> bool {
 pub(super) fn base_name(function: &str) -> String {
     let mut path: Vec<&str> = Vec::new();
     for part in segments(function) {
-        if let Some((_, owner)) = part.strip_prefix("<impl ").and_then(|part| part.split_once(" for ")) {
-            path = segments(owner.trim_end_matches('>'));
+        if let Some(owner) = part.strip_prefix("<impl ").and_then(|part| part.strip_suffix('>')) {
+            path = segments(owner.split_once(" for ").map_or(owner, |(_, owner)| owner));
         } else if let Some(owner) = part.strip_prefix('<') {
             let end = owner.find(" as ").unwrap_or(owner.len() - usize::from(owner.ends_with('>')));
             path.extend(segments(&owner[..end]));
