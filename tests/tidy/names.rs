@@ -128,3 +128,27 @@ fn no_function_is_called_of() {
     }
     assert!(found.is_empty(), "{found:#?}");
 }
+
+/// The maximum number of names that a crate's front page re-exports.
+const SCREEN: usize = 50;
+
+/// The number of names in the `pub use` items of a source file, without items inside of modules.
+fn front_page(text: &str) -> usize {
+    let code: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let code = format!("\n{}", code.join("\n"));
+    let items = code.split("\npub use ").skip(1).map(|item| item.split(';').next().unwrap_or_default());
+    let has_name = |part: &&str| part.contains(char::is_alphanumeric);
+    items.map(|item| item.split(',').filter(has_name).count()).sum()
+}
+
+#[test]
+fn the_front_page_of_a_crate_fits_one_screen() {
+    let four = "//! a\npub use a::b;\npub use c::{\n    D, E,\n    // x, y\n    F as G,\n};\nmod m {\n    pub use x::y;\n}";
+    assert_eq!(front_page(four), 4);
+    for folder in members() {
+        let path = root().join(&folder).join("src/lib.rs");
+        let Ok(text) = fs::read_to_string(path) else { continue };
+        let names = front_page(&text);
+        assert!(names <= SCREEN, "{folder} re-exports {names} names; group some of them in a public module");
+    }
+}

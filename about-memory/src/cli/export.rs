@@ -3,6 +3,7 @@
 pub(super) mod format;
 pub(super) mod profile;
 mod series;
+mod series_limits;
 mod tables;
 
 use std::io::{self, IsTerminal as _, Write};
@@ -23,12 +24,12 @@ use super::file_kind::FileKind;
 use super::html::is_version_of_dumps;
 use super::input::{self, InputArgument};
 use super::live_input::RequestOptions;
-use super::metrics::SeriesLimits;
 use super::recorded::BlockTime;
 use super::symbols::SymbolSearch;
 use super::{Failure, new_file, say};
 use format::ExportFormat;
 use profile::{ConvertedStacks, StackConversion};
+use series_limits::SeriesLimits;
 use tables::TableArguments;
 
 pub(crate) const EXAMPLES: &str = "\
