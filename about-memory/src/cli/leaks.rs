@@ -36,8 +36,8 @@ const STACKS: usize = 10;
 pub(crate) struct LeaksCommand {
     /// The recording or the dump; `-` for standard input.
     file: PathBuf,
-    /// Show the blocks at this time: `peak`, `end`, or a time after the start of the recording such as `12.5s` or `1m30s`. For a
-    /// program that frees everything before it ends. [default: end]
+    /// Show the blocks at this time: `peak`, `end` or a time after the start such as `12.5s` or `1m30s`. For the recording of
+    /// a program that frees everything before it ends. [default: end]
     #[arg(long, value_name = "TIME")]
     at: Option<Moment>,
     /// Exit with status 3 if more bytes (`64KiB`, `10 MiB`, `500B`) or more blocks (`10`, `0`) than this leaked.

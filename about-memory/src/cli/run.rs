@@ -83,7 +83,7 @@ pub(crate) struct RunCommand {
     /// Let DMD print its actions on standard error.
     #[arg(long = "dmd-messages", alias = "verbose", short_alias = 'v')]
     verbose: bool,
-    /// Print no summary after the program has ended.
+    /// Print no summary at the end.
     #[arg(long, short)]
     quiet: bool,
     /// Write the page of the dump beside it, and open it in the browser.

@@ -51,7 +51,7 @@ pub(crate) struct TrackCommand {
     /// The file to write. It is compressed. [default: dmd-PID.json.gz]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Print no summary when the tracking has ended.
+    /// Print no summary at the end.
     #[arg(long, short)]
     quiet: bool,
     /// Wait at most this long for an answer. Seconds, or a number with ms, s, m or h.

@@ -86,7 +86,8 @@ impl PageApi {
             (HttpMethod::Get, ["reports", id, "file"]) => {
                 let id = number(id)?;
                 let set = self.reports.get(id)?.set;
-                let mark = request.parameter("against").map(|mark| self.reports.get(number(mark)?)).transpose()?;
+                let mark =
+                    request.parameter("against").map(|mark| self.reports.get(number(mark)?)).transpose()?;
                 let set = mark.map_or(set.clone(), |mark| Arc::new(crate::diff(&mark.set, &set)));
                 reports::file(id, &set, request.parameter("format").unwrap_or("json"))
             }
