@@ -80,7 +80,7 @@ mod tests {
         let line = |rest: &str| format!("At its peak the process had {rest}");
         check(93 * MIB, 130_000, 12, &line("93.00 MiB resident, 750 times the recorded heap"));
         check(3 << 30, MIB, 1, &line("3.00 GiB resident, 3072 times the recorded heap"));
-        check(33 * MIB, 0, 0, &line("33.00 MiB resident, and no recorded heap"));
+        check(34 * MIB, 0, 0, &line("34.00 MiB resident, and no recorded heap"));
         check(32 * MIB, 1, 1, "");
         check(400 * MIB, 100 * MIB, 1, "");
         check(400 * MIB, 8 * MIB, 4 * MIB, "");
