@@ -6,24 +6,11 @@
 use std::collections::BTreeMap;
 use std::mem::size_of;
 
-use hashbrown::HashMap;
-
 use crate::blocks::HeapBlock;
-use crate::infer::TypedHeap;
-use crate::memory::{MemoryReader, MemorySource};
 use crate::walk::TypedContents;
 
 /// The largest footer, in bytes.
 const LARGEST_FOOTER: u64 = 256;
-
-/// The maximum number of bytes of each stack that are searched for arenas.
-const MOST_OF_STACK: u64 = 8 << 20;
-
-/// An arena has its fields at most this many words from the pointer to its chunk.
-const NEAR: usize = 3;
-
-/// The size of one piece of memory that is searched for arenas.
-const PIECE: u64 = 1 << 20;
 
 /// The values in the chunks of arenas, by address.
 #[derive(Debug, Default)]
@@ -78,13 +65,23 @@ pub(crate) struct ChunkUse {
 }
 
 impl ChunkUse {
+    /// A chunk between two addresses, of which nothing else is known.
+    pub(crate) fn new(start: u64, footer: u64) -> Self {
+        Self { start, footer, used: None }
+    }
+
+    /// The address of the footer, if the start of the used part is unknown.
+    pub(crate) fn footer_of_unknown(&self) -> Option<u64> {
+        self.used.is_none().then_some(self.footer)
+    }
+
     /// The bytes for values, and how many of them are used. `None` if the arena with this number was not found.
     pub(crate) fn bytes(&self) -> Option<(u64, u64)> {
         Some((self.footer - self.start, self.footer - self.used?))
     }
 
     /// Takes over the place from words of which one is the chunk's address, perhaps.
-    fn note(&mut self, words: impl Iterator<Item = u64>) {
+    pub(crate) fn note(&mut self, words: impl Iterator<Item = u64>) {
         let mut inside: Vec<u64> = words.filter(|word| (self.start..=self.footer).contains(word)).collect();
         if let Some(start) = inside.iter().position(|word| *word == self.start) {
             inside.swap_remove(start);
@@ -93,73 +90,4 @@ impl ChunkUse {
         let found = inside.into_iter().filter(|word| *word < self.footer).min();
         self.used = [self.used, found].into_iter().flatten().min();
     }
-}
-
-impl TypedHeap<'_> {
-    /// The used parts of all chunks, by block.
-    pub(crate) fn find_chunk_uses(&self, memory: &dyn MemorySource) -> HashMap<usize, ChunkUse> {
-        let mut uses = HashMap::new();
-        let mut reader = MemoryReader::new(memory);
-        for (index, block) in self.blocks().iter().enumerate() {
-            let Some(TypedContents::Chunk { footer }) = self.contents[index] else { continue };
-            let size = self.walk.info().size(footer);
-            let Some(at) = block.requested.checked_sub(size) else { continue };
-            let (start, at) = (block.address, block.address + at);
-            let mut chunk = ChunkUse { start, footer: at, used: None };
-            chunk.note(words(reader.read(at, size)));
-            uses.insert(index, chunk);
-        }
-        if uses.values().any(|chunk| chunk.used.is_none()) {
-            self.ask_arenas(&mut uses, memory, &mut reader);
-        }
-        uses
-    }
-
-    /// Searches stacks and blocks for arenas: values with the address of a footer and, beside it, of places in its chunk.
-    fn ask_arenas(
-        &self,
-        uses: &mut HashMap<usize, ChunkUse>,
-        memory: &dyn MemorySource,
-        reader: &mut MemoryReader<'_>,
-    ) {
-        let footers: HashMap<u64, usize> = uses
-            .iter()
-            .filter(|(_, chunk)| chunk.used.is_none())
-            .map(|(block, chunk)| (chunk.footer, *block))
-            .collect();
-        let mut search = |start: u64, end: u64| {
-            let mut at = start;
-            while at < end {
-                let piece: Vec<u64> = words(reader.read(at, PIECE.min(end - at))).collect();
-                for (place, word) in piece.iter().enumerate() {
-                    if let Some(chunk) = footers.get(word).and_then(|block| uses.get_mut(block)) {
-                        let near = place.saturating_sub(NEAR)..(place + NEAR + 1).min(piece.len());
-                        chunk.note(piece[near].iter().copied());
-                    }
-                }
-                // Arenas at the end of a piece are in the next one, too.
-                at = at.saturating_add(PIECE - 8 * (2 * NEAR) as u64);
-            }
-        };
-        for thread in memory.threads() {
-            let Some(start) = thread.stack_pointer.map(|start| start.next_multiple_of(8)) else { continue };
-            let end = memory.end_of(start).unwrap_or(start).min(start.saturating_add(MOST_OF_STACK));
-            search(start, end);
-        }
-        for (index, block) in self.blocks().iter().enumerate() {
-            if matches!(self.contents[index], Some(TypedContents::Chunk { .. })) {
-                continue;
-            }
-            search(block.address, block.address.saturating_add(block.requested));
-        }
-        for place in self.walk.info().statics() {
-            let size = self.walk.info().type_at(place.of).map_or(0, |of| self.walk.info().size(of));
-            let places = self.walk.info().places(place, self.walk.bias, &[]);
-            places.into_iter().for_each(|start| search(start, start.saturating_add(size.min(PIECE))));
-        }
-    }
-}
-
-fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
-    bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word))
 }

@@ -2,10 +2,22 @@
 
 use dmd_analyze::TypeVerdict;
 
-use super::{Inference, StaticsPass, TypeOrigin};
-use crate::arena;
+use hashbrown::HashMap;
+
+use super::{Inference, StaticsPass, TypeOrigin, TypedHeap};
+use crate::arena::{self, ChunkUse};
 use crate::debug_info::TypeId;
+use crate::memory::{MemoryReader, MemorySource};
 use crate::walk::{FoundPointer, PointerTarget, TypedContents};
+
+/// The maximum number of bytes of each stack that are searched for arenas.
+const MOST_OF_STACK: u64 = 8 << 20;
+
+/// An arena has its fields at most this many words from the pointer to its chunk.
+const NEAR: usize = 3;
+
+/// The size of one piece of memory that is searched for arenas.
+const PIECE: u64 = 1 << 20;
 
 impl Inference<'_, '_, '_> {
     pub(super) fn is_chunk(&self, block: usize) -> bool {
@@ -96,4 +108,70 @@ impl Inference<'_, '_, '_> {
             self.values.push((pointer.value, contents, bytes));
         }
     }
+}
+
+impl TypedHeap<'_> {
+    /// The used parts of all chunks, by block.
+    pub(crate) fn find_chunk_uses(&self, memory: &dyn MemorySource) -> HashMap<usize, ChunkUse> {
+        let mut uses = HashMap::new();
+        let mut reader = MemoryReader::new(memory);
+        for (index, block) in self.blocks().iter().enumerate() {
+            let Some(TypedContents::Chunk { footer }) = self.contents[index] else { continue };
+            let size = self.walk.info().size(footer);
+            let Some(at) = block.requested.checked_sub(size) else { continue };
+            let (start, at) = (block.address, block.address + at);
+            let mut chunk = ChunkUse::new(start, at);
+            chunk.note(words(reader.read(at, size)));
+            uses.insert(index, chunk);
+        }
+        if uses.values().any(|chunk| chunk.footer_of_unknown().is_some()) {
+            self.ask_arenas(&mut uses, memory, &mut reader);
+        }
+        uses
+    }
+
+    /// Searches stacks and blocks for arenas: values with the address of a footer and, beside it, of places in its chunk.
+    fn ask_arenas(
+        &self,
+        uses: &mut HashMap<usize, ChunkUse>,
+        memory: &dyn MemorySource,
+        reader: &mut MemoryReader<'_>,
+    ) {
+        let footers: HashMap<u64, usize> =
+            uses.iter().filter_map(|(block, chunk)| Some((chunk.footer_of_unknown()?, *block))).collect();
+        let mut search = |start: u64, end: u64| {
+            let mut at = start;
+            while at < end {
+                let piece: Vec<u64> = words(reader.read(at, PIECE.min(end - at))).collect();
+                for (place, word) in piece.iter().enumerate() {
+                    if let Some(chunk) = footers.get(word).and_then(|block| uses.get_mut(block)) {
+                        let near = place.saturating_sub(NEAR)..(place + NEAR + 1).min(piece.len());
+                        chunk.note(piece[near].iter().copied());
+                    }
+                }
+                // Arenas at the end of a piece are in the next one, too.
+                at = at.saturating_add(PIECE - 8 * (2 * NEAR) as u64);
+            }
+        };
+        for thread in memory.threads() {
+            let Some(start) = thread.stack_pointer.map(|start| start.next_multiple_of(8)) else { continue };
+            let end = memory.end_of(start).unwrap_or(start).min(start.saturating_add(MOST_OF_STACK));
+            search(start, end);
+        }
+        for (index, block) in self.blocks().iter().enumerate() {
+            if matches!(self.contents[index], Some(TypedContents::Chunk { .. })) {
+                continue;
+            }
+            search(block.address, block.address.saturating_add(block.requested));
+        }
+        for place in self.walk.info().statics() {
+            let size = self.walk.info().type_at(place.of).map_or(0, |of| self.walk.info().size(of));
+            let places = self.walk.info().places(place, self.walk.bias, &[]);
+            places.into_iter().for_each(|start| search(start, start.saturating_add(size.min(PIECE))));
+        }
+    }
+}
+
+fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word))
 }
