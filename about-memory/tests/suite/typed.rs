@@ -215,7 +215,7 @@ fn tasks_have_the_branches_of_join_and_select() {
         let line = 1 + source.lines().position(|line| line.ends_with(&format!("// {word}"))).unwrap();
         format!("tests/victims/branches.rs:{line}")
     };
-    let text = stdout(&["tasks", &dump]);
+    let text = stdout(&["tasks", &dump, "--verbose"]);
     let receive = format!("typed_heap_branches::receive at {} -> Pending<()>", place("RECEIVE"));
     let wait = format!("typed_heap_branches::wait at {} -> Pending<()>", place("WAIT"));
     let joins = text.lines().find(|line| line.contains("typed_heap_branches::joins")).unwrap();

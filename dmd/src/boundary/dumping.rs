@@ -175,9 +175,13 @@ pub(crate) fn process_ends() {
         }
         slot().guard.clear();
     }
-    // Before the reporters, which allocate.
-    process::note_resident_peak();
-    ENGINE.copy_at_end();
+    // Before the reporters, which allocate. The thread may end on a small stack, or with a pending cancellation.
+    signals::held(|| {
+        own_stack::run(|| {
+            process::note_resident_peak();
+            ENGINE.copy_at_end();
+        });
+    });
     if options.dump_at_exit && (options.children || !fork::is_child()) {
         let run = slot().run.get();
         if run != 0 {

@@ -103,7 +103,7 @@ fn every_block_is_read_from_outside_with_its_stack() {
 #[test]
 fn what_records_no_or_not_all_blocks_is_refused() {
     for (options, reason) in [
-        ("--quiet --sample-below=4093", "a sample of the small blocks only"),
+        ("--quiet --sample-below=4093", "only a sample of the small blocks"),
         ("--quiet --sample-bytes=4096", "does not record every block"),
         ("--quiet --wait-for-track", "does not record every block"),
     ] {

@@ -307,7 +307,7 @@ fn a_sample_waits_until_no_log_is_open() {
     grow(&mut waiting, "log");
     drop(session.end());
     let (_, line) = Session::ask(&waiting, ",\"sample_bytes\":4096");
-    assert!(line.contains("\"error\"") && line.contains("a log of all its allocations"), "{line}");
+    assert!(line.contains("\"error\"") && line.contains("logs all its allocations"), "{line}");
     let session = Session::begin(&waiting, 0);
     grow(&mut waiting, "no-log");
     assert_eq!(of_size(&session.end(), 107), young());

@@ -402,7 +402,7 @@ impl Reports {
     fn warn_of_faults(&mut self, what: &str) {
         for FaultyPointers { fault, type_name, times } in self.state.take_faults() {
             let why = match fault {
-                PointerFault::NotHeap => "is in no heap block of DMD (not-heap)",
+                PointerFault::NotHeap => "is in no heap block that DMD knows (not-heap)",
                 PointerFault::Interior => "is inside a heap block, not at its start (interior)",
                 PointerFault::Freed => "is to a heap block that was freed (freed)",
             };

@@ -51,7 +51,7 @@ fn has_the_table(output: &Output) {
     assert!(nearly_all.contains(&blocks(row(&text, "typed_heap_batch::Person.name  "))), "{text}");
     assert_eq!(blocks(row(&text, "%  table (u64, Box<typed_heap_batch::Person>)  ")), 1, "{text}");
     // The strings have 40 of 80 bytes.
-    assert!(row(&text, "str: capacity beyond length").contains(", 50% full"), "{text}");
+    assert!(row(&text, "Person.name: String: capacity beyond length").contains(", 50% full"), "{text}");
     assert!(!text.contains("Leftover"), "{text}");
 }
 
@@ -90,7 +90,7 @@ fn listener(folder: &Path) -> Option<u32> {
 /// The program waits until it has made the copy, which is its only child.
 #[test]
 fn a_condition_chooses_the_moment() {
-    for options in [&["--types", "--when", "heap > 1 MiB"][..], &["--types", "--at", "300ms"]] {
+    for options in [&["--types", "--when", "heap > 2900 KiB"][..], &["--types", "--at", "1s"]] {
         let folder = tempfile::tempdir().unwrap();
         let mut command = victim(folder.path(), options, "waits");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
