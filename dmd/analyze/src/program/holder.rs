@@ -149,7 +149,10 @@ fn told_apart(holders: &[&BlockHolder], width: usize, room: usize) -> Vec<String
         let names: Vec<String> = holders.iter().map(|holder| holder.short(outer, inner, width)).collect();
         let different: FxHashSet<&String> = names.iter().collect();
         if different.len() == names.len() {
-            return names.iter().map(|name| middle(name, room)).collect();
+            return names
+                .iter()
+                .map(|name| middle(&short_name::without_owner_generics(name, room), room))
+                .collect();
         }
     }
     holders.iter().map(|holder| middle(&CleanText(&holder.whole).to_string(), room)).collect()

@@ -81,6 +81,25 @@ fn fitting(name: &str, width: usize) -> String {
     cut
 }
 
+/// Elides the generics of the type before a method's name, if the name exceeds `width` characters: the method and its own
+/// generics are more useful.
+pub(crate) fn without_owner_generics(name: &str, width: usize) -> String {
+    let mut depth = 0_usize;
+    let mut start = 0;
+    for (at, c) in angles(name) {
+        if c == '<' {
+            start = if depth == 0 { at } else { start };
+            depth += 1;
+            continue;
+        }
+        depth = depth.saturating_sub(1);
+        if depth == 0 && start > 0 && name[at..].starts_with(">::") && name.chars().count() > width {
+            return format!("{}<..{}", &name[..start], &name[at..]);
+        }
+    }
+    name.to_owned()
+}
+
 /// The positions of the brackets of generics. The `>` of an arrow does not count.
 fn angles(name: &str) -> impl Iterator<Item = (usize, char)> + '_ {
     let bytes = name.as_bytes();
@@ -375,6 +394,13 @@ mod tests {
             "HashMap<B, D>"
         );
         assert_eq!(shortened("a::b::C<d::e::F>", KeptParts { outer: 2, inner: 2 }), "b::C<e::F>");
+        assert_eq!(without_owner_generics("Parser<Config>::alloc<js::Id>", 20), "Parser<..>::alloc<js::Id>");
+        assert_eq!(
+            without_owner_generics("Parser<Config>::alloc<js::Id>", 29),
+            "Parser<Config>::alloc<js::Id>"
+        );
+        assert_eq!(without_owner_generics("<A as B<C>>::d", 3), "<A as B<C>>::d");
+        assert_eq!(without_owner_generics("alloc<js::Id>", 3), "alloc<js::Id>");
     }
 
     #[test]
