@@ -1,4 +1,4 @@
-//! Mirrors of foreign types, and bytes that values state by themselves.
+//! Mirrors of foreign types, and the attribute `stated_by`: a function of the foreign type returns the bytes.
 
 use std::collections::HashMap;
 use std::rc::Rc;

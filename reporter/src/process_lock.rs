@@ -14,9 +14,9 @@ use std::time::Instant;
 
 use crate::platform;
 
-/// The longest wait of a fork. After it, the fork continues even if a thread still holds a lock. Only a thread that
-/// itself waits for the forking thread holds a lock so long: another library's fork handler may hold a lock of the
-/// allocator.
+/// The longest wait of a fork. After this time, the fork continues even if a thread still holds a lock. This happens
+/// only in a deadlock: another library's fork handler has locked the allocator on the forking thread, and the holder
+/// waits for the allocator.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_micros(50);
 

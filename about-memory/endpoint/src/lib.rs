@@ -29,7 +29,7 @@
 //!
 //! # Who may ask
 //!
-//! Nothing listens unless the program mounts it. **Mount it on a port that only administrators reach**: on loopback, on
+//! The program must mount the endpoint itself. **Mount it on a port that only administrators reach**: on loopback, on
 //! a management network, or behind a proxy with a password. A profile contains the names of the program's functions and
 //! the memory that each holds. A snapshot contains types and fields. Each request costs time and memory, so everyone
 //! with access can slow the program down. Kubernetes had `/debug/pprof` on the port of its health checks, which others

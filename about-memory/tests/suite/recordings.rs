@@ -156,7 +156,7 @@ fn recordings_and_dumps_have_a_difference() {
     assert_eq!(message.trim_end(), "about-memory: --regex is for reports, not for dumps and recordings");
 }
 
-/// A program that frees everything before it ends, but for some bytes.
+/// A program that frees all blocks before it ends, except blocks of `kept` bytes.
 fn finished(kept: u64) -> Script {
     let mut script = server(kept);
     (0..10).for_each(|n| script.end(970_000 + n, 1, 0x10_000 + 0x100 * n));

@@ -16,7 +16,7 @@ unsafe extern "C" {
 
 static STARTED: AtomicBool = AtomicBool::new(false);
 
-/// Starts if `environ` is set. Allocations of the loader come before that.
+/// Starts if `environ` is set. The allocations of the loader happen before it is set.
 #[cold]
 pub(crate) fn try_to_start(allocator: Allocator) {
     // SAFETY: this runs before the program starts a second thread, so no thread changes the variable during the call.

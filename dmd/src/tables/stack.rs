@@ -33,8 +33,8 @@ impl ThreadStack {
         self.root = TraceId::NONE;
     }
 
-    /// The frames of the last stack, outermost first. Each has the address at which it continues, its stack pointer,
-    /// and the address of the return address that leads to it, or 0.
+    /// The frames of the last stack, outermost first: the pc of the frame, its stack pointer, and the address of the
+    /// word on the stack from which this pc was read. This address is 0 if unknown.
     pub(crate) fn frames(&self) -> impl ExactSizeIterator<Item = [usize; 3]> {
         self.last.frames().map(|(frame, return_at)| [frame.pc, frame.sp, return_at])
     }

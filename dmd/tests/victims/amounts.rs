@@ -41,7 +41,8 @@ memory_reporter::define_reporter!(
 static SOUNDS: MemoryCounter = MemoryCounter::new();
 memory_reporter::define_reporter!("explicit/sounds", Heap, Bytes, SOUNDS.bytes(), "Memory used by sounds.");
 
-/// The program passes pointers that start no block to this counter. The row for amounts contains it with 7,000 bytes.
+/// The program passes pointers to this counter that are not the start of a block. The row for amounts contains the
+/// counter's 7,000 bytes.
 static PARTS: MemoryCounter = MemoryCounter::new();
 memory_reporter::define_reporter!("explicit/parts", Heap, Bytes, PARTS.bytes(), "Memory used by parts.");
 

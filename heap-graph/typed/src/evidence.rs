@@ -135,8 +135,8 @@ impl Evidence {
         self.headers.contains(&of)
     }
 
-    /// The blocks to weigh next, with the pointers that contradict them. If a block with such a pointer is itself still
-    /// to be weighed, its target is weighed in a later round.
+    /// The blocks to weigh next, with the pointers that contradict them. A block waits for a later round if another
+    /// block that is not weighed yet contains such a pointer. If all blocks wait, returns all.
     pub(crate) fn next(&mut self) -> Option<Vec<(usize, Vec<PointerClaim>)>> {
         self.rounds += 1;
         if self.claims.is_empty() || self.rounds > MOST_ROUNDS {

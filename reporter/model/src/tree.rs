@@ -67,7 +67,7 @@ impl<'a> Forest<'a> {
             }
             let index = *by_id[id].get_or_insert_with(|| {
                 let name = named(report.process);
-                // Two names mean the same process only if one of them is empty.
+                // Different names are different processes, except that an empty name also means this process.
                 let known = match name {
                     Cow::Owned(_) => builders.iter().position(|b| b.name() == name),
                     Cow::Borrowed(_) => unnamed.filter(|index| builders[*index].name() == name),

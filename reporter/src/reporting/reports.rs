@@ -432,8 +432,8 @@ fn measured_kind(path: &str, kind: Kind) -> Kind {
 /// The bytes of a walk, or its panic; and the state of the walk.
 type WalkResult = (thread::Result<usize>, WalkState);
 
-/// Runs a walk with the reading of reports. It is not generic, so that it is not compiled again for each reported
-/// type.
+/// Runs a walk with a [`MeasuredReading`]. The function is not generic, so that it is compiled only once, not for each
+/// reported type.
 fn finish(
     state: WalkState,
     marks: Option<Marks>,

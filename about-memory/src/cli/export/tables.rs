@@ -28,7 +28,7 @@ pub(super) struct TableArguments {
     /// files. The same run always gets the same name.
     #[arg(long, value_name = "FOLDER", conflicts_with = "output")]
     pub(super) append_to: Option<PathBuf>,
-    /// The table in --output. [default: reports, stacks or census, depending on the source]
+    /// The table to write to --output. [default: reports, stacks or census, depending on the source]
     #[arg(long, value_enum)]
     pub(super) table: Option<ParquetTable>,
     /// The name of the service. [default: the name of the process or program]

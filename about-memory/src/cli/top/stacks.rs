@@ -163,7 +163,7 @@ impl StackScreen {
             Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Min(1)]).areas(area);
         let Some(blocks) = &self.blocks else {
             return frame.render_widget(
-                head("No stacks: choose a process that DMD records with d, or open a dump or a recording"),
+                head("No stacks: press d on a process that DMD records, or open a dump or a recording"),
                 titles,
             );
         };

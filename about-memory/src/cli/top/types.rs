@@ -111,7 +111,7 @@ impl TypeScreen {
         .areas(area);
         let Some(heap) = self.heaps.get(self.at) else {
             return frame.render_widget(
-                head("No types: choose a process that DMD records with t, or open a core file"),
+                head("No types: press t on a process that DMD records, or open a core file"),
                 titles,
             );
         };

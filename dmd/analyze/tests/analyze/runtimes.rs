@@ -53,7 +53,7 @@ fn a_runtime_that_no_task_called_allocates_for_itself() {
         stack_lines(&[&buffer[..], &MAIN[..]].concat()),
         ["Buffered<T>::read hyper-1.12.0/src/proto/h1/io.rs:205", "> app::main src/main.rs:9"]
     );
-    // Without a function of the program the site is the runtime's, too, and not the library's.
+    // If the stack contains no function of the program, the runtime is still the site, not the standard library.
     let thread = ["std::thread::spawn (STD/std/src/thread/mod.rs:7)"];
     assert_eq!(
         stack_lines(&[&buffer[..], &MAIN[..2], &thread[..]].concat()),

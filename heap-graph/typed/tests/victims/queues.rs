@@ -1,4 +1,4 @@
-//! Channels, queues, tables and trees whose places have contained other values before, with known contents. Usage:
+//! Channels, queues, tables and trees with known contents. Their slots contained other values before. Usage:
 //! `DMD=--mode=scan typed_heap_queues DUMP`. The program writes the dump and prints a line, and ends when its
 //! standard input ends.
 

@@ -19,7 +19,7 @@ wrapped!(
     [T: MemoryReporter] OnceLock<T>, of T: |this, out| this.get().collect_reports(out);
 );
 
-// If std does not show whether there is a value, these are always skipped.
+// A `LazyCell` or `LazyLock` is always skipped if std does not show whether it has a value.
 #[cfg(lazy_get)]
 #[allow(clippy::incompatible_msrv, reason = "compiled only if the build script has found the function")]
 mod lazy {
