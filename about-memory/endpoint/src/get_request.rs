@@ -26,7 +26,7 @@ impl<'a> GetRequest<'a> {
     }
 
     /// Sets the header `Host`. The endpoint then checks it
-    /// ([`EndpointOptions::host_names`](crate::EndpointOptions::host_names)). Default: the endpoint does not check,
+    /// ([`EndpointOptions::host_name`](crate::EndpointOptions::host_name)). Default: the endpoint does not check,
     /// because the server has done so.
     #[must_use]
     pub fn host(self, host: &'a str) -> Self {

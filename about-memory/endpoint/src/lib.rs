@@ -36,7 +36,7 @@
 //! must reach: [CVE-2019-11248](https://nvd.nist.gov/vuln/detail/CVE-2019-11248).
 //!
 //! A page in a browser can rebind its own name to this machine (DNS rebinding), also to a port on loopback. So the
-//! router rejects a `Host` that is neither an address nor `localhost`, unless [`EndpointOptions::host_names`] contains
+//! router rejects a `Host` that is neither an address nor `localhost`, unless [`EndpointOptions::host_name`] contains
 //! it or [`EndpointOptions::any_host`] is on. Other servers pass the header on with [`GetRequest::host`].
 //!
 //! By default, reporters leave private data out of paths and descriptions ([`EndpointOptions::private`]). The program

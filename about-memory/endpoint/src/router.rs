@@ -16,7 +16,7 @@ use crate::{Endpoint, GetRequest, PATHS, response};
 ///
 /// Answers are made on threads of the runtime that may block, so the runtime must be tokio. A difference whose client
 /// is gone ends. A request with an unknown name in `Host` gets the status 403
-/// ([`EndpointOptions::host_names`](crate::EndpointOptions::host_names)).
+/// ([`EndpointOptions::host_name`](crate::EndpointOptions::host_name)).
 ///
 /// ```
 /// use std::sync::Arc;

@@ -179,7 +179,9 @@ pub(crate) fn process_ends() {
     signals::held(|| {
         own_stack::run(|| {
             process::note_resident_peak();
-            ENGINE.copy_at_end();
+            if options.children || !fork::is_child() {
+                ENGINE.copy_at_end();
+            }
         });
     });
     if options.dump_at_exit && (options.children || !fork::is_child()) {

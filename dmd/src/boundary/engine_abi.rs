@@ -405,7 +405,7 @@ unsafe extern "C" fn copy_process(made: *mut CopyHandle) -> c_int {
             return error_numbers::BUSY;
         }
         let _inside = Inside::deeper();
-        return ENGINE.keep_copy().map_or_else(|error| error, |()| 0);
+        return ENGINE.keep_copy(0).map_or_else(|error| error, |()| 0);
     }
     match copy::make(add_stacks) {
         Ok(copy) => {

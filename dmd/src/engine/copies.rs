@@ -11,7 +11,7 @@ use crate::system::copy::{self, CopyFacts};
 use crate::system::errno::keeping_errno;
 use crate::system::slot::Inside;
 use crate::system::threads::ThreadTable;
-use crate::system::{clock, error_numbers, own_stack};
+use crate::system::{clock, error_numbers, own_stack, signals};
 use crate::tables::block_table::TableBlock;
 use crate::tables::thread;
 
@@ -39,8 +39,10 @@ impl Engine {
         keeping_errno(|| {
             let _inside = Inside::deeper();
             let is_back = self.table().insert(address, block);
-            // The stack of a thread may be small.
-            let _ = own_stack::run(|| self.keep_copy());
+            // The sum does not contain the block any more, and the copy does.
+            let bytes = if is_back { self.amount(block).bytes.try_into().unwrap_or(0) } else { 0 };
+            // The stack of a thread may be small, and a pending cancellation would unwind this frame.
+            let _ = signals::held(|| own_stack::run(|| self.keep_copy(bytes)));
             if is_back {
                 self.table().remove(address);
             }
@@ -58,15 +60,16 @@ impl Engine {
         };
         if is_wanted {
             let _inside = Inside::deeper();
-            let _ = self.keep_copy();
+            let _ = self.keep_copy(0);
         }
     }
 
-    /// Makes a copy for the reader that the options name. The error is the system's number.
-    pub(crate) fn keep_copy(&self) -> Result<(), i32> {
+    /// Makes a copy for the reader that the options name. The copy has `beyond_sum` bytes more than the sum of the peak's
+    /// table. The error is the system's number.
+    pub(crate) fn keep_copy(&self, beyond_sum: u64) -> Result<(), i32> {
         let path = self.setup().options.copy_to.ok_or(error_numbers::INVALID)?;
         let started = clock::nanoseconds();
-        let sum = self.peak().sum();
+        let sum = self.peak().sum() + beyond_sum;
         let (_, seconds) = self.peak().seconds();
         let facts = CopyFacts {
             process: std::process::id().into(),

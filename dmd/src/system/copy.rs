@@ -128,7 +128,8 @@ pub(crate) fn keep(path: &[u8], facts: CopyFacts, add_stacks: fn(&mut ThreadTabl
         let ended =
             || unsafe { libc::waitpid(process, core::ptr::null_mut(), libc::__WALL | libc::WNOHANG) != 0 };
         if process < 0 || process > 0 && ended() {
-            place.store(0, Ordering::Release);
+            // Another thread may have noted its new copy here meanwhile.
+            let _ = place.compare_exchange(process, 0, Ordering::AcqRel, Ordering::Relaxed);
         }
     }
     // A vfork's child shares the memory of its parent, which alone knows the copies.

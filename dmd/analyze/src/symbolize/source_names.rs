@@ -4,7 +4,8 @@
 //! `{async_fn#0}`. The source, if it is there and older than the program, has the function around the line.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read as _;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -61,7 +62,7 @@ impl SourceNames {
                 && (inner.first, inner.last) != (outer.first, outer.last)
         };
         let is_inner = |one: &SourceFunction| !around().any(|other| is_within(other, one));
-        let mut fitting = around().filter(|one| is_inner(one) && fits(one, plain));
+        let mut fitting = around().filter(|one| fits(one, plain) && is_inner(one));
         let found = fitting.next().filter(|_| fitting.next().is_none())?;
         Some(match plain.starts_with('{') {
             true => format!("{}::{own}", found.path),
@@ -88,7 +89,13 @@ fn read(file: &str, built: SystemTime) -> Option<String> {
     }
     let metadata = fs::metadata(file).ok()?;
     let is_readable = metadata.is_file() && metadata.len() <= LARGEST && metadata.modified().ok()? <= built;
-    if is_readable { fs::read_to_string(file).ok() } else { None }
+    if !is_readable {
+        return None;
+    }
+    let mut text = String::new();
+    // The file may grow meanwhile.
+    File::open(file).ok()?.take(LARGEST).read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 /// The item that a closing brace ends.

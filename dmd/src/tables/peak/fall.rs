@@ -73,7 +73,10 @@ impl PeakFall {
     pub(crate) fn copied(&self, bytes: u64, is_cheap: bool) {
         let shift = if is_cheap { GROWTH_SHIFT } else { DEAR_GROWTH_SHIFT };
         self.copied.store(bytes, Ordering::Relaxed);
-        self.wanted_from.store(bytes + (bytes >> shift), Ordering::Relaxed);
+        // 0 means that nobody watches: a copy at a requested time does not start that.
+        if self.wanted_from.load(Ordering::Relaxed) != 0 {
+            self.wanted_from.store((bytes + (bytes >> shift)).max(FIRST), Ordering::Relaxed);
+        }
     }
 
     /// Whether a copy of this sum at the end of the process is better than the last one.

@@ -19,6 +19,10 @@ const NEAR: usize = 3;
 /// The size of one piece of memory that is searched for arenas.
 const PIECE: u64 = 1 << 20;
 
+/// The values in chunks are read at most this many times the bytes of the chunks: many slices may lead to parts of one
+/// array.
+const READ_AT_MOST: u64 = 8;
+
 impl Inference<'_, '_, '_> {
     pub(super) fn is_chunk(&self, block: usize) -> bool {
         matches!(self.heap.contents[block], Some(TypedContents::Chunk { .. }))
@@ -57,9 +61,13 @@ impl Inference<'_, '_, '_> {
     /// Finds the types of values in chunks: from pointers of typed blocks, of statics and of other values. These values give
     /// types to blocks, too.
     pub(super) fn find_values(&mut self) {
-        if !(0..self.heap.blocks.len()).any(|block| self.is_chunk(block)) {
+        let chunks = (0..self.heap.blocks.len()).filter(|block| self.is_chunk(*block));
+        let in_chunks =
+            chunks.fold(0, |sum: u64, block| sum.saturating_add(self.heap.blocks[block].requested));
+        if in_chunks == 0 {
             return;
         }
+        let mut budget = in_chunks.saturating_mul(READ_AT_MOST);
         for block in 0..self.heap.blocks.len() {
             if self.read_pointers(block) {
                 let found = core::mem::take(&mut self.heap.walk.found);
@@ -72,6 +80,8 @@ impl Inference<'_, '_, '_> {
             if !self.heap.walk.has_any(contents) {
                 continue;
             }
+            let Some(left) = budget.checked_sub(bytes) else { break };
+            budget = left;
             self.heap.walk.block(self.reader.read(address, bytes), contents);
             let found = core::mem::take(&mut self.heap.walk.found);
             for pointer in &found {
@@ -143,6 +153,10 @@ impl TypedHeap<'_> {
             let mut at = start;
             while at < end {
                 let piece: Vec<u64> = words(reader.read(at, PIECE.min(end - at))).collect();
+                // A damaged file may state any size.
+                if piece.is_empty() {
+                    break;
+                }
                 for (place, word) in piece.iter().enumerate() {
                     if let Some(chunk) = footers.get(word).and_then(|block| uses.get_mut(block)) {
                         let near = place.saturating_sub(NEAR)..(place + NEAR + 1).min(piece.len());

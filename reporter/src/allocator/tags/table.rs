@@ -357,11 +357,12 @@ pub(super) fn remove(block: usize) -> TagNumber {
 #[cold]
 fn remove_long(first: &RegionTags, block: usize) {
     let last = last_granule(block);
-    first.clear(place(block), S | D);
+    // The second granule goes first: without the first one, a reader would take it for the start of a block.
     let second = block.wrapping_add(GRANULE);
     if let Some(leaf) = leaf(second) {
         leaf.clear(place(second), S);
     }
+    first.clear(place(block), S | D);
     if let Some((leaf, last)) = last.and_then(|last| Some((leaf(last)?, last))) {
         leaf.clear(place(last), D);
     }
