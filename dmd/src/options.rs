@@ -93,7 +93,7 @@ pub struct Options {
     /// The socket of the reader that keeps copies of the process: an absolute path. Default: the process makes no copy by
     /// itself.
     pub copy_to: Option<&'static str>,
-    /// When the process makes a copy for that reader. Default: [`CopyTime::Peak`].
+    /// When the process makes a copy for that reader. Default: `CopyTime::Peak`.
     pub copy_at: CopyTime,
     /// The purpose of the process. Default: [`Run::Normal`].
     pub run: Run,
