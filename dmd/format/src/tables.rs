@@ -58,9 +58,9 @@
 //!
 //! The last rows come from the engine, for threads that have allocated. The first row of a thread contains the thread
 //! pointer, the number of frames, and an unused word. Then a row for each frame of the thread's last stack follows,
-//! outermost first: the address at which the frame continues, its stack pointer, and the address of the return address
-//! that leads to it, or 0 if that is unknown. A frame still exists if the return addresses of all outer frames are at
-//! these places, above the stack pointer.
+//! outermost first: the pc of the frame, its stack pointer, and the address of the word on the stack from which this
+//! pc was read, or 0 if it is unknown. A frame still exists if the words of all outer frames are above the thread's
+//! stack pointer and still contain the return addresses.
 
 /// The first bytes of the header.
 pub const MAGIC: [u8; 16] = *b"\xD3\x4DDMD's tables\r\n";
@@ -163,8 +163,8 @@ pub mod word {
     pub const REQUESTED_BITS: u32 = 18;
     const _: () = assert!(REQUESTED_SHIFT + REQUESTED_BITS == u64::BITS);
 
-    /// The fingerprint of the sizes of a wide block. A reader uses it to check that sizes belong to a word. It fills
-    /// the bits that are too few for the sizes themselves.
+    /// The fingerprint of the sizes of a wide block. A reader uses it to check that sizes belong to a word. The word of
+    /// a wide block contains the fingerprint in the bits in which other words contain the sizes.
     pub fn fingerprint(requested: u64, slop: u64) -> u64 {
         let mixed = requested.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ slop.wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
         mixed >> (u64::BITS - SLOP_BITS - REQUESTED_BITS)

@@ -14,8 +14,8 @@ fn finds_copies(options: c_int) -> bool {
     options & (libc::__WALL | libc::__WCLONE) != 0 && ProcessCopies::any()
 }
 
-/// Repeats a call that waits until it finds a process that is not a copy. The call returns the number of a process, 0
-/// or -1.
+/// Repeats a call that waits for a child, as long as the child that it finds is a copy. The call returns the number of
+/// a process, 0 or -1.
 ///
 /// If the thread is cancelled in the call, it unwinds through this function, which has nothing to drop.
 fn wait(options: c_int, mut call: impl FnMut() -> c_int) -> c_int {

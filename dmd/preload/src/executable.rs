@@ -75,7 +75,7 @@ impl<'f> Executable<'f> {
     }
 }
 
-/// Whether the program is of the kind `Other`. `None` if the file lacks the parts that contain this.
+/// Whether the program is of the kind `Other`. `None` if the file lacks the parts that contain this information.
 fn is_other(file: &[u8]) -> Option<bool> {
     file.strip_prefix(EXECUTABLE)?;
     if number(file, 4, 1)? != u64::from(BITS_64) || number(file, 5, 1)? != u64::from(LITTLE_ENDIAN) {

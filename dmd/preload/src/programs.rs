@@ -1,7 +1,8 @@
 //! Calls that start programs. A program with another C library, for another machine or with a sanitizer does not start
 //! with this library in `$LD_PRELOAD`. Such a program gets an environment without the library, and is not recorded.
 //!
-//! The child of a `vfork` calls these functions, too: they allocate nothing, take no lock, and leave no memory behind.
+//! The child of a `vfork` may call these functions, and it shares its parent's memory. So these functions do not
+//! allocate, do not take locks, and unmap each file that they map.
 //! Calls within the C library (`system`, `popen`, `execl`) do not use these functions.
 
 use core::ffi::{CStr, c_char, c_int, c_void};

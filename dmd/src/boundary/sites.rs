@@ -1,4 +1,4 @@
-//! The stacks that allocated the blocks of this process, for a graph of them.
+//! The stacks that allocated the blocks of this process, for a graph of these blocks.
 
 use core::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
