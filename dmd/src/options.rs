@@ -302,7 +302,7 @@ impl Options {
             options.stacks = Stacks::Full;
         }
         if options.record.is_some() {
-            // A recording has every block.
+            // A recording contains every block, so options that leave blocks out contradict `--record`.
             let refused: [(bool, &[u8]); 3] = [
                 (options.sample_below.is_some(), b"--record with --sample-below"),
                 (options.sample_bytes.is_some(), b"--record with --sample-bytes"),

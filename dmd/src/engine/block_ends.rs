@@ -101,7 +101,8 @@ impl Engine {
 
     #[cold]
     fn remove_marks(&self, address: usize) -> BlockReports {
-        // If the stack has no room, the marks stay. They belong to no block then, since the bit in the table is gone.
+        // If the stack has no room, the marks stay. They have no effect then, since the block's bit in the table is
+        // gone.
         Self::enter_with_room().map_or_else(BlockReports::default, |_inside| self.marks.remove(address))
     }
 

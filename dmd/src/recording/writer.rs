@@ -100,8 +100,8 @@ fn write_one() {
 }
 
 /// The numbers of libraries that the program has loaded and unloaded. The caller holds no lock, since the loader takes
-/// its own. In the child of a fork, the loader's lock may never be released, and an engine thread must not take it: in
-/// both cases, the first number counts the libraries on stacks so far.
+/// a lock of its own. In the child of a fork, the loader's lock may never be released. An engine thread must not take
+/// the loader's lock. In both cases, the function returns the number of libraries on stacks so far, and 0.
 fn loaded_and_unloaded() -> (u64, u64) {
     if fork::is_child() || engine_threads::is_engine_thread() {
         return (seen_modules::noted(), 0);
