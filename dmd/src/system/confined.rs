@@ -1,6 +1,6 @@
 //! Whether the process has installed filters of system calls since its start. After that, any system call of a dump
-//! may end the process. The system call that reads the filters may end it, too, so this module makes that call only if
-//! it knows of no filter.
+//! may end the process. The system call that reads the filters may also end the process, so this module makes that call
+//! only if it knows of no filter.
 //!
 //! `libdmd.so` sees calls that install filters. For a program with the wrapper, and for filters that are installed
 //! without the C library, this module asks the kernel.
