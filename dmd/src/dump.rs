@@ -193,7 +193,7 @@ impl<W: Write> DumpWriter<W> {
                     written?;
                 }
             }
-            // The stacks of the peak need keys too.
+            // The stacks of the peak also need keys, so that the dump contains their frames.
             let at_peak = stacks.at_peak();
             for (trace, _) in at_peak.iter().flat_map(|peak| &peak.stacks) {
                 if *trace != TraceId::NONE {

@@ -132,7 +132,7 @@ impl Engine {
         unsafe { *self.setup.get() }
     }
 
-    /// Like [`Inside::enter`], for callers that take a lock: also returns `None` if the stack has no room for that.
+    /// Like [`Inside::enter`], for callers that take a lock: also returns `None` if the stack has too little room.
     #[inline(always)]
     fn enter_with_room() -> Option<Inside> {
         if slot::has_room() { Inside::enter() } else { None }

@@ -1,5 +1,5 @@
 //! Calls that wait for children. A copy of the process, which a reader has requested, is a child that sends no signal:
-//! only calls with `__WALL` or `__WCLONE` would find it. This module hides the copy from such calls, too.
+//! only calls with `__WALL` or `__WCLONE` would find it. This module also hides the copy from such calls.
 
 use core::ffi::c_int;
 use core::mem::MaybeUninit;

@@ -23,7 +23,7 @@ use crate::tables::stack;
 /// The result of the C functions if DMD does not record.
 pub(crate) const NOT_RUNNING: c_int = -1;
 
-/// Number of dumps written so far.
+/// The number of dumps written so far.
 static DUMPS: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether this copy of the library is preloaded and so has the hooks.
@@ -196,7 +196,7 @@ pub(crate) fn process_ends() {
     }
     #[cfg(target_os = "linux")]
     dump_to_peer();
-    // The recording ends after the dump, since the dump's reporters allocate, too.
+    // The recording ends after the dump, so that it contains the allocations of the dump's reporters.
     recording::process_ends();
 }
 

@@ -110,7 +110,7 @@ extern "C" fn is_running() -> bool {
 }
 
 extern "C" fn add_program(run_reporters: RunReporters) {
-    // The engine does not record allocations that the loader makes for this.
+    // The engine does not record allocations that the loader makes during this call.
     let _inside = Inside::deeper();
     reporter_hosts::add(run_reporters);
     listening::leave_to_program();

@@ -66,7 +66,8 @@ fn run() {
     loop {
         write_one();
         STATE.store(NONE, Ordering::Release);
-        // A request may have started another recording in the meantime, and found this thread still running.
+        // A request may have started another recording while this thread still counted as running. Then this thread
+        // must continue.
         let is_open = output().as_ref().is_some_and(RecordingOutput::is_open);
         let again = || STATE.compare_exchange(NONE, RUNS, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         if !is_open || !again() {

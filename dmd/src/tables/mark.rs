@@ -1,8 +1,8 @@
 //! Reports of blocks, and reports of pointers that are not blocks.
 //!
 //! A block keeps its first two reports, in order: two reports mean that it was reported at least twice. The table of
-//! live blocks has a bit for each block with reports, so that freeing a block without reports costs nothing more. If
-//! the bit is not set, reports found here belong to a freed block.
+//! live blocks has a bit that is set for blocks with reports, so that freeing a block without reports has no extra
+//! cost. If the bit is not set, reports found here belong to a freed block.
 
 use crate::system::lock::{Lock, LockedValue};
 use crate::system::pages::{self, PageMap, PageVec};
