@@ -55,7 +55,8 @@ static SAMPLED: SampleFilter = SampleFilter::new();
 
 pub(crate) struct Engine {
     phase: AtomicPhase,
-    /// The number of the session of sampling by bytes; [`NO_SESSION`](sampling::NO_SESSION) while the engine takes no sample.
+    /// The number of the session of sampling by bytes; [`NO_SESSION`](sampling::NO_SESSION) while the engine takes
+    /// no sample.
     session: AtomicU32,
     /// The number of sessions so far.
     sessions: AtomicU32,

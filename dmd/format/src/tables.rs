@@ -17,11 +17,10 @@
 //! | 32 to 39 | the address of the phase, one byte; [`RECORDS_ALL`] while the engine records every block |
 //! | 40 to 47 | the address of the size below which the engine samples blocks, 8 bytes; 0 if it records all blocks |
 //! | 48 to 55 | the address of the root of plane 0 |
-//! | 56 to 63 | the address of an array with the addresses of the roots of all planes; the first of them is 0 |
+//! | 56 to 63 | the address of an array with the addresses of the roots of all planes; 0 for plane 0 |
 //! | 64 to 71 | the address of an array with the addresses of the segments of stacks |
 //! | 72 to 79 | the address of the number of stacks, 4 bytes |
-//! | 80 to 87 | the address of the address of the threads, which is 0 if the process is not a copy. Some headers lack
-//! this field |
+//! | 80 to 87 | the address of a pointer to the threads, 0 if the process is not a copy; short headers lack this field |
 //!
 //! # Blocks
 //!
@@ -38,8 +37,8 @@
 //! the word of a block, its requested bytes, and its slop. The number of a slot is the index of its place in the heap
 //! of the leaf, plus one; 0 means that the slot is free. A place has 2^[`GRAIN_BITS`] bytes.
 //!
-//! A [`word`] describes a block, or contains a size of a wide block. If a block has a word in a line and another in a slot,
-//! the word in the line is valid.
+//! A [`word`] describes a block, or contains a size of a wide block. If a block has a word in a line and another
+//! word in a slot, the word in the line is valid.
 //!
 //! # Stacks
 //!
@@ -131,7 +130,7 @@ pub mod word {
     pub const LIVE: u64 = 0b01;
     /// A freed block, or no block.
     pub const FREED: u64 = 0b10;
-    /// Not a block, but one of the two sizes of a wide block.
+    /// One of the two sizes of a wide block. Such a word does not describe a block.
     pub const SIZE: u64 = 0b11;
     /// Set if the sizes of the block are stored elsewhere.
     pub const WIDE: u64 = 1 << 2;

@@ -85,7 +85,7 @@ struct EngineThread {
 type CName = &'static CStr;
 
 // SAFETY: only the engine thread, and the thread that starts it before it runs, use the cells: `state` decides which
-// of them.
+// of these two threads.
 unsafe impl Sync for EngineThread {}
 
 const FREE: u32 = 0;

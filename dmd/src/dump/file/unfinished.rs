@@ -1,4 +1,5 @@
-//! The file of a dump that is being written. A signal handler that ends the process removes it, without the writer's help.
+//! The file of a dump that is being written. A signal handler that ends the process removes it, without the
+//! writer's help.
 
 use core::ffi::c_char;
 use core::ptr::null_mut;
