@@ -20,7 +20,9 @@
 //! | 56 to 63 | the address of an array with the addresses of the roots of all planes; 0 for plane 0 |
 //! | 64 to 71 | the address of an array with the addresses of the segments of stacks |
 //! | 72 to 79 | the address of the number of stacks, 4 bytes |
-//! | 80 to 87 | the address of a pointer to the threads, 0 if the process is not a copy; short headers lack this field |
+//! | 80 to 87 | the address of a pointer to the threads; the pointer is 0 if the process is not a copy |
+//!
+//! Headers of [`HEADER_WITHOUT_THREADS`] bytes lack the last field.
 //!
 //! # Blocks
 //!
