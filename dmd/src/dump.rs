@@ -1,9 +1,9 @@
 //! Writes the tables as JSON of version 5, the format of Firefox's `dmd.py`. DMD's own keys come after Firefox's.
 //!
-//! A dump is streamed: it merges equal blocks, and keeps only the merged ones in memory. All its memory comes from the
-//! engine's own pages. Other threads continue to allocate during the dump, so a dump is exact only if no other thread
-//! allocates or frees. A dump looks up no symbols: a frame is a library and an offset, and the list of modules has the
-//! build id of each library.
+//! A dump is streamed: it merges equal blocks, and keeps only the merged blocks in memory. All memory of a dump comes
+//! from the engine's own pages. Other threads continue to allocate during the dump, so a dump is exact only if no other
+//! thread allocates or frees. A dump looks up no symbols: a frame is a library and an offset, and the list of modules
+//! has the build id of each library.
 
 mod at_peak;
 mod blocks;
@@ -193,7 +193,7 @@ impl<W: Write> DumpWriter<W> {
                     written?;
                 }
             }
-            // The stacks of the peak need keys too.
+            // The stacks of the peak also need keys, so that the dump contains their frames.
             let at_peak = stacks.at_peak();
             for (trace, _) in at_peak.iter().flat_map(|peak| &peak.stacks) {
                 if *trace != TraceId::NONE {

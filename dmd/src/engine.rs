@@ -55,7 +55,8 @@ static SAMPLED: SampleFilter = SampleFilter::new();
 
 pub(crate) struct Engine {
     phase: AtomicPhase,
-    /// The number of the session of sampling by bytes; [`NO_SESSION`](sampling::NO_SESSION) while the engine takes no sample.
+    /// The number of the session of sampling by bytes; [`NO_SESSION`](sampling::NO_SESSION) while the engine takes
+    /// no sample.
     session: AtomicU32,
     /// The number of sessions so far.
     sessions: AtomicU32,
@@ -132,7 +133,7 @@ impl Engine {
         unsafe { *self.setup.get() }
     }
 
-    /// Like [`Inside::enter`], for callers that take a lock: also returns `None` if the stack has no room for that.
+    /// Like [`Inside::enter`], for callers that take a lock: also returns `None` if the stack has too little room.
     #[inline(always)]
     fn enter_with_room() -> Option<Inside> {
         if slot::has_room() { Inside::enter() } else { None }

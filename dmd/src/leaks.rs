@@ -1,7 +1,7 @@
 //! `assert_no_leaks!`: checks that a part of a program frees all memory that it allocates.
 //!
 //! Two dumps, before and after, show which stacks have more live blocks than before. Reading the files and looking up
-//! symbols allocates, too, so both happen after the second dump.
+//! symbols allocates blocks, which must not count as leaks, so both happen after the second dump.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,8 +25,8 @@ const STACKS: usize = 10;
 /// in any mode except cumulative, or `about-memory run`. With [`Stacks::Full`](crate::Stacks::Full) the message names
 /// the stack of each leak. By default DMD records stacks only for a sample, and the message counts small blocks
 /// without stacks. Blocks that libraries allocate once for a process are not leaks: see
-/// [`OneTime`](dmd_analyze::program::OneTime). Blocks of other threads that run at the same time count, too. So such a
-/// test must be the only one in its process: as the only test of a file, or under `cargo nextest`.
+/// [`OneTime`](dmd_analyze::program::OneTime). Blocks of other threads that run at the same time also count as leaks.
+/// So such a test must be the only one in its process: as the only test of a file, or under `cargo nextest`.
 ///
 /// ```
 /// use dmd::{Dmd, Mode, Options, Stacks};

@@ -90,8 +90,8 @@ pub struct Options {
     /// The path of the recording of all events, with `%p` and numbers as in [`output`](Self::output). A recording
     /// contains the stacks of all blocks, and DMD does not sample. Default: DMD makes no recording.
     pub record: Option<&'static str>,
-    /// The socket of the reader that keeps copies of the process: an absolute path. Default: the process makes no copy by
-    /// itself.
+    /// The socket of the reader that keeps copies of the process: an absolute path. Default: the process makes no copy
+    /// by itself.
     pub copy_to: Option<&'static str>,
     /// When the process makes a copy for that reader. Default: `CopyTime::Peak`.
     pub copy_at: CopyTime,
@@ -302,7 +302,7 @@ impl Options {
             options.stacks = Stacks::Full;
         }
         if options.record.is_some() {
-            // A recording has every block.
+            // A recording contains every block, so options that leave blocks out contradict `--record`.
             let refused: [(bool, &[u8]); 3] = [
                 (options.sample_below.is_some(), b"--record with --sample-below"),
                 (options.sample_bytes.is_some(), b"--record with --sample-bytes"),

@@ -56,7 +56,7 @@ static RECORDING: ProcessRecording = ProcessRecording {
 
 struct ProcessRecording {
     state: AtomicU8,
-    /// The process that makes these events.
+    /// The process whose events are recorded.
     process: AtomicU32,
     /// The parent, if a fork made this process.
     forked_from: AtomicU32,
@@ -316,7 +316,7 @@ impl ProcessRecording {
     }
 
     /// Continues [`begin_if_waiting`](Self::begin_if_waiting), unless another thread has opened the file. `before` is
-    /// made from the buffers of all threads. Before the file is open, there is only one buffer.
+    /// made from all buffers with events.
     fn begin_forked(&self, now: &[LiveBlock], before: &EventsBefore) {
         let mut place = output();
         if self.state.load(Ordering::Relaxed) == WAITING {
@@ -335,8 +335,8 @@ impl ProcessRecording {
 
     /// Whether this process may write now.
     fn may_write(&self) -> bool {
-        // A child that shares the memory has another process number, and so has a child that was made without the fork
-        // handlers.
+        // A child of `vfork` or of a raw system call may reach this code with the state of its parent. Such a child has
+        // another process number.
         !confined::any_noted() && self.process.load(Ordering::Relaxed) == std::process::id()
     }
 

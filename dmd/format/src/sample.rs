@@ -12,8 +12,8 @@ pub fn weight(requested: u64, mean: u64) -> f64 {
     if mean == 0 { 1.0 } else { 1.0 / chance(requested.max(1) as f64 / mean as f64) }
 }
 
-/// 1 - exp(-x) for a positive x. The C library's function is not used, since DMD's engine would have to load `libm`.
-/// That would take half a megabyte in every process.
+/// 1 - exp(-x) for a positive x. The C library's function is not used: it is in `libm`, and to load `libm` would cost
+/// half a megabyte in every process.
 fn chance(x: f64) -> f64 {
     if x > 40.0 {
         return 1.0;

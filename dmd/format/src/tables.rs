@@ -17,11 +17,12 @@
 //! | 32 to 39 | the address of the phase, one byte; [`RECORDS_ALL`] while the engine records every block |
 //! | 40 to 47 | the address of the size below which the engine samples blocks, 8 bytes; 0 if it records all blocks |
 //! | 48 to 55 | the address of the root of plane 0 |
-//! | 56 to 63 | the address of an array with the addresses of the roots of all planes; the first of them is 0 |
+//! | 56 to 63 | the address of an array with the addresses of the roots of all planes; 0 for plane 0 |
 //! | 64 to 71 | the address of an array with the addresses of the segments of stacks |
 //! | 72 to 79 | the address of the number of stacks, 4 bytes |
-//! | 80 to 87 | the address of the address of the threads, which is 0 if the process is not a copy. Some headers lack
-//! this field |
+//! | 80 to 87 | the address of a pointer to the threads; the pointer is 0 if the process is not a copy |
+//!
+//! Headers of [`HEADER_WITHOUT_THREADS`] bytes lack the last field.
 //!
 //! # Blocks
 //!
@@ -38,8 +39,8 @@
 //! the word of a block, its requested bytes, and its slop. The number of a slot is the index of its place in the heap
 //! of the leaf, plus one; 0 means that the slot is free. A place has 2^[`GRAIN_BITS`] bytes.
 //!
-//! A [`word`] describes a block, or contains a size of a wide block. If a block has a word in a line and another in a slot,
-//! the word in the line is valid.
+//! A [`word`] describes a block, or contains a size of a wide block. If a block has a word in a line and another
+//! word in a slot, the word in the line is valid.
 //!
 //! # Stacks
 //!
@@ -58,9 +59,9 @@
 //!
 //! The last rows come from the engine, for threads that have allocated. The first row of a thread contains the thread
 //! pointer, the number of frames, and an unused word. Then a row for each frame of the thread's last stack follows,
-//! outermost first: the address at which the frame continues, its stack pointer, and the address of the return address
-//! that leads to it, or 0 if that is unknown. A frame still exists if the return addresses of all outer frames are at
-//! these places, above the stack pointer.
+//! outermost first: the pc of the frame, its stack pointer, and the address of the word on the stack from which this
+//! pc was read, or 0 if it is unknown. A frame still exists if the words of all outer frames are above the thread's
+//! stack pointer and still contain the return addresses.
 
 /// The first bytes of the header.
 pub const MAGIC: [u8; 16] = *b"\xD3\x4DDMD's tables\r\n";
@@ -131,7 +132,7 @@ pub mod word {
     pub const LIVE: u64 = 0b01;
     /// A freed block, or no block.
     pub const FREED: u64 = 0b10;
-    /// Not a block, but one of the two sizes of a wide block.
+    /// One of the two sizes of a wide block. Such a word does not describe a block.
     pub const SIZE: u64 = 0b11;
     /// Set if the sizes of the block are stored elsewhere.
     pub const WIDE: u64 = 1 << 2;
@@ -163,8 +164,8 @@ pub mod word {
     pub const REQUESTED_BITS: u32 = 18;
     const _: () = assert!(REQUESTED_SHIFT + REQUESTED_BITS == u64::BITS);
 
-    /// The fingerprint of the sizes of a wide block. A reader uses it to check that sizes belong to a word. It fills
-    /// the bits that are too few for the sizes themselves.
+    /// The fingerprint of the sizes of a wide block. A reader uses it to check that sizes belong to a word. The word of
+    /// a wide block contains the fingerprint in the bits in which other words contain the sizes.
     pub fn fingerprint(requested: u64, slop: u64) -> u64 {
         let mixed = requested.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ slop.wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
         mixed >> (u64::BITS - SLOP_BITS - REQUESTED_BITS)

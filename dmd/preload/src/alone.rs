@@ -41,7 +41,8 @@ alone! {
     capset(header: *mut c_void, data: *const c_void);
 }
 
-/// Passes the names of the system calls behind these functions to a macro. Programs make them by `syscall`, too.
+/// Passes the names of the system calls behind these functions to a macro. A program may also make these system calls
+/// by `syscall`.
 macro_rules! with_calls_for_one_thread {
     ($macro:ident) => {
         $macro! {

@@ -1,5 +1,5 @@
 //! Calls that wait for children. A copy of the process, which a reader has requested, is a child that sends no signal:
-//! only calls with `__WALL` or `__WCLONE` would find it. This module hides the copy from such calls, too.
+//! only calls with `__WALL` or `__WCLONE` would find it. This module also hides the copy from such calls.
 
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
@@ -14,8 +14,8 @@ fn finds_copies(options: c_int) -> bool {
     options & (libc::__WALL | libc::__WCLONE) != 0 && ProcessCopies::any()
 }
 
-/// Repeats a call that waits until it finds a process that is not a copy. The call returns the number of a process, 0
-/// or -1.
+/// Repeats a call that waits for a child, as long as the child that it finds is a copy. The call returns the number of
+/// a process, 0 or -1.
 ///
 /// If the thread is cancelled in the call, it unwinds through this function, which has nothing to drop.
 fn wait(options: c_int, mut call: impl FnMut() -> c_int) -> c_int {

@@ -26,8 +26,8 @@ const END: u64 = 0;
 const STRINGS: u64 = 5;
 const STRINGS_SIZE: u64 = 10;
 
-/// A program with one of these names is built with a sanitizer: the name of a library that it needs, or of a function
-/// that it calls.
+/// Names of libraries and functions of sanitizers. A program that needs one of these libraries, or calls one of these
+/// functions, is built with a sanitizer.
 const SANITIZERS: [&[u8]; 10] = [
     b"\0libasan.so",
     b"\0libtsan.so",
@@ -75,7 +75,7 @@ impl<'f> Executable<'f> {
     }
 }
 
-/// Whether the program is of the kind `Other`. `None` if the file lacks the parts that contain this.
+/// Whether the program is of the kind `Other`. `None` if the file lacks the parts that contain this information.
 fn is_other(file: &[u8]) -> Option<bool> {
     file.strip_prefix(EXECUTABLE)?;
     if number(file, 4, 1)? != u64::from(BITS_64) || number(file, 5, 1)? != u64::from(LITTLE_ENDIAN) {

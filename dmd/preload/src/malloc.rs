@@ -27,8 +27,8 @@ pub(crate) const THIS_LIBRARY: Allocator = Allocator {
     },
 };
 
-/// Whether this thread must not call the real functions. This is the case if they are not looked up yet. It is also
-/// the case on an engine thread: while the program has one thread, the real functions take no locks.
+/// Whether this thread must not call the real functions: before they are looked up, and on an engine thread. While the
+/// program has one thread, the real functions take no locks, so a call of an engine thread would be a data race.
 #[inline(always)]
 fn needs_own_memory() -> bool {
     !real::known() || is_engine_thread()
@@ -186,7 +186,7 @@ pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
     stay_on_the_stack();
 }
 
-/// Like [`free`], for a block that may be recorded. It is a separate function, so that the other path saves no
+/// Like [`free`], for a block that may be recorded. It is a separate function, so that `free` itself does not save
 /// registers.
 #[inline(never)]
 unsafe fn free_recorded(block: *mut c_void) {

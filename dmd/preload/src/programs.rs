@@ -1,7 +1,8 @@
 //! Calls that start programs. A program with another C library, for another machine or with a sanitizer does not start
 //! with this library in `$LD_PRELOAD`. Such a program gets an environment without the library, and is not recorded.
 //!
-//! The child of a `vfork` calls these functions, too: they allocate nothing, take no lock, and leave no memory behind.
+//! The child of a `vfork` may call these functions, and it shares its parent's memory. So these functions do not
+//! allocate, do not take locks, and unmap each file that they map.
 //! Calls within the C library (`system`, `popen`, `execl`) do not use these functions.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -70,7 +71,7 @@ macro_rules! replaces_program {
         /// The contract of the C function.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(program: *const c_char, words: CStrings) -> c_int {
-            // SAFETY: no thread changes the variable during the call. The C function requires that, too.
+            // SAFETY: no thread changes the variable during the call, since the C function also requires that.
             let environment = unsafe { environ };
             // SAFETY: the program passes the arguments, and `environment` is its environment.
             unsafe { $with_environment(program, words, environment) }
@@ -220,8 +221,8 @@ fn copy(parts: &[&[u8]], path: &mut [u8; LONGEST_PATH]) -> Option<usize> {
 
 /// Searches for a program in `$PATH`, like the C library. Returns the length of its path.
 fn find(name: &[u8], path: &mut [u8; LONGEST_PATH]) -> Option<usize> {
-    // SAFETY: the name ends in 0. No thread changes the environment during the call; the program's call requires that,
-    // too.
+    // SAFETY: the name ends in 0. No thread changes the environment during the call, since the C function that the
+    // program called also requires that.
     let folders = unsafe { libc::getenv(c"PATH".as_ptr()) };
     let folders = match folders.is_null() {
         true => c"/bin:/usr/bin",

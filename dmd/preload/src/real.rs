@@ -1,7 +1,7 @@
 //! The functions that the program would have called without this library.
 //!
-//! `dlsym` looks each name up in the libraries that come after this one. glibc's private names for its functions are
-//! no alternative: with them, this library would skip another allocator that is loaded before glibc.
+//! `dlsym` looks each name up in the libraries that come after this one. This library does not call glibc's functions
+//! by their private names: then it would skip another allocator that is loaded before glibc.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::mem::MaybeUninit;

@@ -23,7 +23,8 @@ pub(crate) extern "C" fn begin(rows: bool) -> RunNumber {
         return dumping;
     }
     let run = ENGINE.runs.next();
-    // A thread that writes a dump holds `dumping` and reads the marks, so this run must not reset them then.
+    // A thread that writes a dump holds `dumping` and reads the marks. This run must not reset the marks during
+    // the dump.
     if rows
         && let Some(_dumping) = ENGINE.dumping.try_hold()
         && ENGINE.runs.claim(run)
@@ -57,7 +58,8 @@ pub(crate) fn end(run: RunNumber, each: &mut dyn FnMut(&DarkRow<'_>)) -> RowsOut
     RowsOutcome::Told
 }
 
-/// `None` if another run has taken the marks, or if a thread writes a dump: a dump takes the marks, too.
+/// The rows of a run that owns the marks. `None` if another run has taken the marks, or if a thread writes a dump: the
+/// dump also takes the marks.
 #[cfg(feature = "analyze")]
 fn rows(run: RunNumber) -> Option<Vec<dmd_analyze::dark_matter::DarkMatterRow>> {
     if !ENGINE.runs.is_owner(run) {

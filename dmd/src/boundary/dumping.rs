@@ -20,10 +20,10 @@ use crate::system::{confined, error_numbers, fork, internal_alloc, log, own_stac
 use crate::tables::runs::{EnteredRun, RunNumber};
 use crate::tables::stack;
 
-/// The C functions return this if nothing is recorded.
+/// The result of the C functions if DMD does not record.
 pub(crate) const NOT_RUNNING: c_int = -1;
 
-/// Number of dumps written so far.
+/// The number of dumps written so far.
 static DUMPS: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether this copy of the library is preloaded and so has the hooks.
@@ -175,7 +175,8 @@ pub(crate) fn process_ends() {
         }
         slot().guard.clear();
     }
-    // Before the reporters, which allocate. The thread may end on a small stack, or with a pending cancellation.
+    // The copy is made before the reporters run, since reporters allocate. The thread may end on a small stack, or with
+    // a pending cancellation.
     signals::held(|| {
         own_stack::run(|| {
             process::note_resident_peak();
@@ -197,7 +198,7 @@ pub(crate) fn process_ends() {
     }
     #[cfg(target_os = "linux")]
     dump_to_peer();
-    // The recording ends after the dump, since the dump's reporters allocate, too.
+    // The recording ends after the dump, so that it contains the allocations of the dump's reporters.
     recording::process_ends();
 }
 

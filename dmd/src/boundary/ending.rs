@@ -29,7 +29,7 @@ use crate::system::slot::slot;
 use crate::system::{confined, fork, log, own_stack, signals};
 use crate::tables::stack;
 
-/// The time of the first signal, in nanoseconds of the monotonic clock; 0 before.
+/// The time of the first signal, in nanoseconds of the monotonic clock; 0 before the first signal.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 /// Whether the dump is being written.
 static WRITING: AtomicBool = AtomicBool::new(false);
@@ -61,7 +61,7 @@ const LONGEST_DUMP: Duration = Duration::from_secs(60);
 fn is_wanted() -> bool {
     let options = ENGINE.setup().options;
     let may_leave = ENGINE.records() && (options.dump_at_exit || options.record.is_some());
-    // Default actions do not end process 1 of a namespace.
+    // Process 1 of a namespace needs no handler: the default action of these signals does not end it.
     (may_leave || options.wait_for_track) && options.run == Run::Normal && std::process::id() != 1
 }
 

@@ -110,7 +110,7 @@ extern "C" fn is_running() -> bool {
 }
 
 extern "C" fn add_program(run_reporters: RunReporters) {
-    // The engine does not record allocations that the loader makes for this.
+    // The engine does not record allocations that the loader makes during this call.
     let _inside = Inside::deeper();
     reporter_hosts::add(run_reporters);
     listening::leave_to_program();
@@ -241,7 +241,7 @@ extern "C" fn is_unreported(address: *const c_void) -> bool {
         FoundBlock::Start(block) | FoundBlock::Inside(_, block) => block.marked,
         FoundBlock::Freed | FoundBlock::Nothing => true,
     };
-    // The order matters: another run first takes the marks, and then removes them.
+    // Read the mark before the owner: another run first takes the marks, and then removes them.
     !is_marked && ENGINE.runs.owns_marks()
 }
 

@@ -49,7 +49,7 @@ impl LiveFrames {
             return;
         }
         asked.sort_unstable();
-        // The module that was loaded last at this place.
+        // The largest node: if several modules were loaded at this place, the last of them is found.
         let last = TraceId(u32::MAX);
         let place = |pc: usize| {
             modules.find(last, pc).and_then(|module| modules.offset(module, pc).map(|at| (module, at)))
@@ -63,8 +63,8 @@ impl LiveFrames {
                 bias: Some(module.bias as u64),
             })
             .collect();
-        // The look-up must stay on this thread, because the engine's guard protects only this thread. A program does
-        // not read its sources.
+        // The look-up must stay on this thread, because the engine's guard protects only this thread. A measured
+        // program does not read source files.
         frames.look_up(&places, &modules, &SymbolOptions::new().threads(1).sources(false));
     }
 }

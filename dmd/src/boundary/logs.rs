@@ -33,7 +33,7 @@ pub(crate) extern "C" fn open(limits: LogLimits) -> u32 {
     log as u32 + 1
 }
 
-/// The tick and the nanoseconds when the first log was opened; 0 before.
+/// The tick and the nanoseconds when the first log was opened; 0 before the first log.
 static FIRST: (AtomicU64, AtomicU64) = (AtomicU64::new(0), AtomicU64::new(0));
 
 /// The tick and the nanoseconds of the system's monotonic clock now.

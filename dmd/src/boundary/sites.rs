@@ -1,4 +1,4 @@
-//! The stacks that allocated the blocks of this process, for a graph of them.
+//! The stacks that allocated the blocks of this process, for a graph of these blocks.
 
 use core::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -101,7 +101,7 @@ pub(crate) fn places(site: u64, each: &mut dyn FnMut(&FrameRow<'_>)) {
 fn for_each_frame(trace: TraceId, each: &mut dyn FnMut(&FrameRow<'_>)) {
     with_frames(trace, |frames| {
         let own = frames.iter().take_while(|frame| frame.is_of_allocator()).count();
-        // If all frames are the allocator's, keep them.
+        // If all frames belong to the allocator, keep all of them.
         let own = if own == frames.len() { 0 } else { own };
         for frame in &frames[own..] {
             let function = frame.function.unwrap_or_default();

@@ -1,9 +1,9 @@
 //! Functions that pass the place of their call on to another function.
 
-/// Passes the two words of its own [caller](crate::tables::stack::Caller) on to the callee. The caller is the hook:
-/// inner frames belong to DMD. The second word is 0 on aarch64. Before the words, the function may pass another
-/// argument: its value, and the instructions that load the value. `[unsafe]` before the name marks functions with a
-/// contract.
+/// Defines a function that passes the two words of its own [caller](crate::tables::stack::Caller) on to the callee. The
+/// caller is the hook: inner frames belong to DMD. The second word is 0 on aarch64. Before the words, the function may
+/// pass another argument: the macro takes the argument's value, and the instructions that load the value. `[unsafe]`
+/// before the name marks functions with a contract.
 macro_rules! with_caller {
     ($(#[$doc:meta])* $([$unsafe:ident])? $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? $(, $value:expr, $x86_value:literal, $arm_value:literal)?
         => $to:ident, [$x86_place:literal, $x86_fp:literal], [$arm_place:literal, $arm_fp:literal]) => {

@@ -54,7 +54,7 @@ impl LiveStacks {
                 pending.events().for_each(|(trace, amount)| self.add(trace, amount.negative()));
             });
         } else {
-            // The heap is at its peak now.
+            // The heap is at its peak now, so the live blocks are the blocks at the peak.
             seconds = now;
         }
         let mut stacks = pages::list();

@@ -1,5 +1,5 @@
-//! Reads the words of blocks. Other threads may free the blocks during the read. So the read goes through the kernel,
-//! which returns an error where a direct read would end the process.
+//! Reads the words of blocks. Other threads may free the blocks during the read. So this module reads through the
+//! kernel, which returns an error for memory that is no longer mapped: a direct read would end the process.
 
 use std::io;
 

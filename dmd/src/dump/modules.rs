@@ -1,8 +1,8 @@
 //! The executable and the libraries that are or were loaded: their addresses and their builds.
 //!
-//! A dump looks them up. A hook never does, since a thread that allocates may hold the loader's lock. In the child of
-//! a fork, another thread of the parent may have held that lock, so it may never become free, and an engine thread
-//! must not take it. In these two cases, a dump asks the kernel instead.
+//! A dump gets these modules from the loader. A hook never asks the loader, since a thread that allocates may hold the
+//! loader's lock. In two cases a dump asks the kernel instead. In the child of a fork, the lock may never become free,
+//! because another thread of the parent held it. An engine thread must not take the lock.
 
 #[cfg_attr(target_os = "macos", path = "modules/macos.rs")]
 #[cfg_attr(windows, path = "modules/windows.rs")]
@@ -35,7 +35,7 @@ pub(crate) struct DumpModule {
     pub(crate) build_id: String,
     /// Some bytes of a module without a build id; 0 for other modules.
     sample: ModuleSample,
-    /// The first node of the tree that has the module, if the module is not loaded any more; otherwise `None`.
+    /// The first node of the tree with an address in the module, if the module was unloaded; otherwise `None`.
     pub(crate) since: Option<TraceId>,
 }
 
@@ -68,7 +68,7 @@ impl DumpModules {
             let LoadedLibrary { start, end, bias, path, build_id, sample, .. } = seen.module;
             let (mut path, build_id) = (absolute(path.to_bytes()), hexadecimal(build_id));
             let is_build = |module: &DumpModule| (&module.build_id, module.sample) == (&build_id, sample);
-            // The kernel's paths contain no symbolic links.
+            // The kernel lists paths without symbolic links, so paths are compared only if the loader listed them.
             let is_it = |module: &DumpModule| {
                 (module.start, module.end) == (start, end)
                     && is_build(module)
@@ -110,7 +110,7 @@ impl DumpModules {
         if !unloaded.iter().any(holds) {
             return now;
         }
-        // Several modules were at this place: take the last one that was loaded before the node was made.
+        // Several modules were at this place: take the last module that was on a stack before the node was made.
         let seen = seen_modules::iter().find(|seen| seen.holds(pc) && seen.since.0 <= node.0);
         let then = seen.and_then(|seen| {
             let (since, start) = (Some(seen.since), seen.module.start);

@@ -31,7 +31,8 @@ impl Engine {
         if self.has_no_record(address) {
             return;
         }
-        // Most allocators read the word before the block next. The prefetch lets both waits for memory overlap.
+        // Most allocators then read the word before the block. The prefetch lets the wait for this word overlap with
+        // the wait for the table.
         memory::prefetch(core::ptr::without_provenance::<u8>(address.wrapping_sub(8)));
         if self.watches_frees.load(Ordering::Relaxed) {
             self.forget_watched(address);
@@ -101,7 +102,8 @@ impl Engine {
 
     #[cold]
     fn remove_marks(&self, address: usize) -> BlockReports {
-        // If the stack has no room, the marks stay. They belong to no block then, since the bit in the table is gone.
+        // If the stack has no room, the marks stay. They have no effect then, since the block's bit in the table is
+        // gone.
         Self::enter_with_room().map_or_else(BlockReports::default, |_inside| self.marks.remove(address))
     }
 

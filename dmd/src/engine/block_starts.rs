@@ -32,8 +32,8 @@ impl Engine {
         };
         let home = self.fetch_home(address);
         let trace = lease.with_state(|state| state.stack.trace(caller, self.tree()));
-        // The head of the block contains its length, and may be outside of all caches, too. So its load overlaps with
-        // the walk of the stack.
+        // The allocator reads the length from the head of the block, which may be in no cache. The result is first used
+        // after the walk of the stack, so the processor can load the head during the walk.
         let slop = usable.ask(address).saturating_sub(requested);
         self.record_at(address, home, TableBlock { requested, slop, trace, sampled: false, marked: false });
     }

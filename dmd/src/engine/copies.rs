@@ -1,7 +1,7 @@
 //! Copies of the process for the reader that the options name.
 //!
-//! The hook that makes the heap fall from a peak makes the copy, before the allocator frees the block: the copy still has its
-//! contents. No code of the program runs in a copy.
+//! A hook makes the copy when the end of its block makes the heap fall from a peak. The allocator has not freed the
+//! block yet, so the copy still has the block's contents. No code of the program runs in a copy.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,11 +15,11 @@ use crate::system::{clock, error_numbers, own_stack, signals};
 use crate::tables::block_table::TableBlock;
 use crate::tables::thread;
 
-/// Copies are cheap while the process stood still for them for less than this part of its time. Afterwards the system copies
-/// each page that the program changes, which takes longer.
+/// Copies are cheap while the process was stopped for copies for less than one part in `CHEAP_PART` of its time. This
+/// does not include the time after a copy, in which the system copies each page that the program changes.
 const CHEAP_PART: u64 = 100;
 
-/// Nanoseconds for which the process stood still.
+/// Nanoseconds for which the process was stopped for copies.
 static STOOD_STILL: AtomicU64 = AtomicU64::new(0);
 
 impl Engine {
@@ -29,7 +29,8 @@ impl Engine {
         }
     }
 
-    /// A block ends with which the heap falls from a peak. Its memory is still there, so the copy gets the block, too.
+    /// Makes a copy when the end of this block makes the heap fall from a peak. The allocator has not freed the block
+    /// yet, so the copy also contains the block.
     #[cold]
     #[inline(never)]
     pub(super) fn copy_at_fall(&self, address: usize, block: TableBlock) {
@@ -49,7 +50,7 @@ impl Engine {
         });
     }
 
-    /// Makes the copy of the end of the process, if the options ask for it.
+    /// Makes the copy at the end of the process, if the options ask for it.
     pub(crate) fn copy_at_end(&self) {
         let options = self.setup().options;
         let is_wanted = match options.copy_at {
@@ -84,7 +85,7 @@ impl Engine {
     }
 }
 
-/// In a copy of the process: adds what the engine knows of the threads of the process.
+/// In a copy of the process: adds the last stack that the engine recorded for each thread of the process.
 pub(crate) fn add_stacks(threads: &mut ThreadTable) {
     thread::for_each_stack(&mut |thread, stack| threads.add(thread, stack.frames()));
 }

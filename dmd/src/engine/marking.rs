@@ -1,7 +1,7 @@
 //! Marks: a reporter has measured a block.
 //!
-//! If the table has every live block, then a pointer outside of the table is a fault of the reporter. In this case the
-//! caller must not ask an allocator about the pointer.
+//! If the table has every live block, then a pointer outside of the table is a fault of the reporter. The caller must
+//! not ask an allocator about such a pointer.
 
 use core::sync::atomic::Ordering;
 
@@ -121,8 +121,8 @@ impl Engine {
     }
 
     pub(super) fn mark(&self, address: usize, report: BlockReport, allowed: impl FnOnce() -> bool) {
-        // A thread that does not see this value yet may free the block. Then its report has no effect, since the bit
-        // in the table is gone.
+        // A thread that does not see this value yet may free the block. Then the block's report has no effect, since
+        // the bit in the table is gone.
         self.watches_frees.store(true, Ordering::SeqCst);
         let Some(fresh) = self.table().mark(address) else { return };
         if !self.marks.add(address, report, fresh, allowed) {

@@ -55,7 +55,7 @@ impl Engine {
     }
 
     fn set(&self, mut setup: EngineSetup) {
-        // A dump names the options that are in effect.
+        // A dump contains the options that are in effect, so they are changed before they are stored.
         setup.options.sample_nothing_in_tests();
         if setup.options.wait_for_track {
             (setup.options.mode, setup.options.sample_bytes) = (Mode::Live, None);

@@ -24,7 +24,7 @@ impl Engine {
     fn record_every(&self, mean: Option<usize>) {
         match mean {
             Some(mean) => {
-                // Blocks from before the options were known have no weight in a sample.
+                // Blocks that were recorded before the options were known are not part of the sample.
                 self.table().release();
                 SAMPLED.clear();
                 self.set_phase(Phase::Sampling, mean.min(LARGEST_MEAN));

@@ -29,11 +29,12 @@ const MOST_MISSING: usize = 4096;
 pub(super) struct RecordingOutput {
     file: Option<File>,
     path: PathBuf,
-    /// The device and inode of the file. A program may close descriptors that it did not open, and open its own files
-    /// under the same numbers.
+    /// The device and inode of the file. They show whether the descriptor is still this file: a program may close
+    /// descriptors that it did not open, and open its own files under the same numbers.
     identity: (u64, u64),
     length: u64,
-    /// A buffer for a framed chunk, in the engine's own pages: a program may count the blocks of its allocator.
+    /// A buffer for a framed chunk. It is in the engine's own pages, because a program may count the blocks of its
+    /// allocator.
     framed: DumpVec<u8>,
     /// The first node that is not written.
     next_node: u32,
@@ -213,7 +214,7 @@ impl RecordingOutput {
     }
 
     /// Records that a pass, which started at this tick, has handed over the events of all threads. The watermark is
-    /// the start of the pass before: a thread may have been in the middle of an event.
+    /// the start of the pass before, because a thread may have been in the middle of an event during this pass.
     pub(super) fn passed(&mut self, tick: u64) {
         const UNTIL_ALL_IS_SAID: u32 = 2;
         if self.quiet_passes < UNTIL_ALL_IS_SAID {

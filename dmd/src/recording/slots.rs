@@ -12,8 +12,8 @@ const SEGMENTS: usize = 1024;
 /// The state of the recording for one lease. All zero at first.
 pub(super) struct BufferSlot {
     buffer: AtomicPtr<EventBuffer>,
-    /// The buffer that the lease's thread fills now. If the jump of a signal handler left the thread while it filled
-    /// the buffer, the pointer is still set the next time.
+    /// The buffer that the lease's thread fills now. If a signal handler jumps out of the code that fills the buffer,
+    /// the pointer is still set at the next event.
     filled: AtomicPtr<EventBuffer>,
     /// The number of events that would be lost if a jump left the thread now.
     at_risk: AtomicU32,
@@ -115,7 +115,7 @@ type SlotSegment = [BufferSlot; SEGMENT];
 
 static ALL: [AtomicPtr<SlotSegment>; SEGMENTS] = [const { AtomicPtr::new(null_mut()) }; SEGMENTS];
 static MAPPED: AtomicUsize = AtomicUsize::new(0);
-/// For events whose thread is not known.
+/// The slot for events whose thread is not known.
 static UNKNOWN: BufferSlot = BufferSlot::new();
 
 /// The slot of a lease, or the slot of all unknown threads if `lease` is `None`. Returns `None` if memory is short.

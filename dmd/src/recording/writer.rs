@@ -66,7 +66,8 @@ fn run() {
     loop {
         write_one();
         STATE.store(NONE, Ordering::Release);
-        // A request may have started another recording in the meantime, and found this thread still running.
+        // A request may have started another recording while this thread still counted as running. Then this thread
+        // must continue.
         let is_open = output().as_ref().is_some_and(RecordingOutput::is_open);
         let again = || STATE.compare_exchange(NONE, RUNS, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         if !is_open || !again() {
@@ -100,8 +101,8 @@ fn write_one() {
 }
 
 /// The numbers of libraries that the program has loaded and unloaded. The caller holds no lock, since the loader takes
-/// its own. In the child of a fork, the loader's lock may never be released, and an engine thread must not take it: in
-/// both cases, the first number counts the libraries on stacks so far.
+/// a lock of its own. In the child of a fork, the loader's lock may never be released. An engine thread must not take
+/// the loader's lock. In both cases, the function returns the number of libraries on stacks so far, and 0.
 fn loaded_and_unloaded() -> (u64, u64) {
     if fork::is_child() || engine_threads::is_engine_thread() {
         return (seen_modules::noted(), 0);

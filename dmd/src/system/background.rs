@@ -9,7 +9,7 @@ use crate::system::bell::Bell;
 use crate::system::engine_threads;
 use crate::system::slot::Inside;
 
-/// The size of the thread's stack, enough for debug builds, too. Untouched pages take no memory.
+/// The size of the thread's stack, also enough for debug builds. Untouched pages take no memory.
 const STACK: usize = 1 << 20;
 
 /// The name of the thread.

@@ -1,6 +1,6 @@
 //! Whether the process has installed filters of system calls since its start. After that, any system call of a dump
-//! may end the process. The system call that reads the filters may end it, too, so this module makes that call only if
-//! it knows of no filter.
+//! may end the process. The system call that reads the filters may also end the process, so this module makes that call
+//! only if it knows of no filter.
 //!
 //! `libdmd.so` sees calls that install filters. For a program with the wrapper, and for filters that are installed
 //! without the C library, this module asks the kernel.
@@ -73,8 +73,8 @@ fn filters_at_start() -> bool {
     line.is_some_and(|line| !line.ends_with(b"\t0"))
 }
 
-/// Asks the kernel for filters. A kernel without filters, or an emulator, does not support the call. A filter refuses
-/// it with another error.
+/// Asks the kernel for filters. `EINVAL` means that a kernel without filters, or an emulator, does not support the
+/// call. Any other error comes from a filter that refuses the call.
 #[cfg(target_os = "linux")]
 fn has_filters() -> bool {
     keeping_errno(|| {

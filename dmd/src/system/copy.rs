@@ -31,7 +31,7 @@ const MOST_DESCRIPTORS: c_int = 65_536;
 
 /// The maximum number of copies that [`ProcessCopies`] lists: the maximum number of peers.
 const MOST: usize = 16;
-/// Kept copies at one time, at most. The reader keeps one, and closes it once it has another.
+/// The maximum number of kept copies at one time. The reader keeps one copy, and closes it when it has a newer copy.
 const MOST_KEPT: usize = 4;
 /// The process numbers of the copies for which `waitpid` was not called yet; 0 for an unused entry. The number is
 /// negative if the program has waited for the copy.
@@ -90,14 +90,14 @@ pub(crate) fn make(add_stacks: fn(&mut ThreadTable)) -> Result<CopyHandle, c_int
     }
     let _inside = Inside::deeper();
     let (process, hold) = clone_process(add_stacks, None)?;
-    // A thread of the program may wait for its children.
+    // Hide the copy from a thread of the program that waits for children.
     let _ = note(&COPIES[..MOST], process);
-    // Who asked for the copy may read it once it is ready.
+    // Wait until the copy is ready, since the caller reads it after this call.
     is_told(hold, TIME_TO_BEGIN_MILLISECONDS);
     Ok(CopyHandle { process, hold })
 }
 
-/// What the reader of a kept copy learns of it, as three numbers of 64 bits.
+/// The facts about a kept copy that the copy sends to its reader, as three numbers of 64 bits.
 pub(crate) struct CopyFacts {
     /// The process that was copied.
     pub(crate) process: u64,
@@ -118,8 +118,8 @@ impl CopyFacts {
     }
 }
 
-/// Makes a copy that connects to the socket at `path`, sends the facts, and stays until the reader there closes the connection,
-/// also after this process has ended. The thread is inside the engine, and holds no lock.
+/// Makes a copy that connects to the socket at `path` and sends the facts. The copy stays until the reader closes the
+/// connection, even if this process ends earlier. The calling thread is inside the engine, and holds no lock.
 pub(crate) fn keep(path: &[u8], facts: CopyFacts, add_stacks: fn(&mut ThreadTable)) -> Result<(), c_int> {
     let places = &COPIES[MOST..];
     for place in places {
@@ -132,7 +132,7 @@ pub(crate) fn keep(path: &[u8], facts: CopyFacts, add_stacks: fn(&mut ThreadTabl
             let _ = place.compare_exchange(process, 0, Ordering::AcqRel, Ordering::Relaxed);
         }
     }
-    // A vfork's child shares the memory of its parent, which alone knows the copies.
+    // A child of `vfork` shares its parent's memory, so it must not change the parent's list of copies.
     // SAFETY: the function has no precondition.
     let this = unsafe { libc::getpid() };
     let is_own = !process_id::is_another_than_started() || fork::is_child_of_fork(this as u32);
@@ -143,13 +143,13 @@ pub(crate) fn keep(path: &[u8], facts: CopyFacts, add_stacks: fn(&mut ThreadTabl
         KeepingReader { address: address_of(path).ok_or(error_numbers::INVALID)?, facts: facts.bytes() };
     let (process, hold) = clone_process(add_stacks, Some(&reader))?;
     let _ = note(places, process);
-    // The reader knows the copy before this process can end.
+    // Wait until the copy has connected to the reader, so that the reader has the copy even if this process ends next.
     is_told(hold, TIME_TO_BEGIN_MILLISECONDS);
     close(hold);
     Ok(())
 }
 
-/// Who keeps a copy, and what the copy sends.
+/// The reader that keeps a copy: the address of its socket, and the bytes that the copy sends.
 struct KeepingReader {
     address: libc::sockaddr_un,
     facts: [u8; 24],
@@ -225,7 +225,7 @@ fn note(places: &[AtomicI32], process: c_int) -> bool {
 
 /// Ends a copy, and waits until it has ended.
 pub(crate) fn end(copy: CopyHandle) {
-    // Closing is not enough: a process that the program forked in the meantime may have the descriptor, too.
+    // Closing is not enough: a process that the program forked in the meantime may also have the descriptor.
     // SAFETY: the descriptor of a socket.
     unsafe { libc::shutdown(copy.hold, libc::SHUT_RDWR) };
     close(copy.hold);
@@ -250,11 +250,11 @@ fn wait_for(process: c_int) {
     }
 }
 
-/// The start of a copy, which then waits. It makes system calls only: the copy may lie in the middle of anything that other
-/// threads did.
+/// Prepares a copy that has just been made. The function makes only system calls: when the copy was made, other threads
+/// may have been in the middle of any function of the C library, with its locks held.
 fn begin(socket: c_int) {
-    // A kernel that knows no such permission needs none.
-    // SAFETY: lets other processes of this user read this one's memory.
+    // The call fails on kernels without this permission, where readers do not need it.
+    // SAFETY: the call only lets other processes of this user read the memory of this process.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, NOTHING, NOTHING, NOTHING) };
     // SAFETY: the name ends in 0.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"dmd-copy".as_ptr(), NOTHING, NOTHING, NOTHING) };
@@ -279,8 +279,8 @@ fn wait(socket: c_int, process: c_int) -> ! {
 
 /// Connects to the reader, waits until it closes the connection, and ends.
 fn wait_for_reader(socket: c_int, reader: &KeepingReader) -> ! {
-    // If memory is short, the system is to end the copy and not the program.
-    // SAFETY: a string that ends in 0.
+    // If memory is short, the system must end the copy before the program.
+    // SAFETY: the path ends in 0.
     let score = unsafe { libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY) };
     // SAFETY: four bytes. The call fails without the file.
     unsafe { libc::write(score, c"1000".as_ptr().cast(), 4) };

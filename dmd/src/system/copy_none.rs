@@ -15,7 +15,7 @@ pub(crate) fn make(_add_stacks: fn(&mut ThreadTable)) -> Result<CopyHandle, c_in
 
 pub(crate) fn end(_copy: CopyHandle) {}
 
-/// What a reader learns of a copy.
+/// The facts about a copy that the copy sends to its reader.
 pub(crate) struct CopyFacts {
     pub(crate) process: u64,
     pub(crate) bytes: u64,

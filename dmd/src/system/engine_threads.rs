@@ -5,8 +5,8 @@
 //!
 //! An engine thread has its own stack and thread-locals in memory of the engine, and a thread of the kernel runs on
 //! them. At a [`pause_point`], an engine thread can leave its stack, and its kernel thread ends. Another thread of the
-//! kernel continues the engine thread later. It has the credentials of the thread that starts it, so an engine thread
-//! never keeps rights that the program has dropped.
+//! kernel continues the engine thread later. This new kernel thread has the credentials of the thread that starts it,
+//! so an engine thread never keeps rights that the program has dropped.
 //!
 //! While the program has one thread, it takes no locks in the C library. So an engine thread must not call a function
 //! that takes such a lock, or that changes data of the C library: its heap, its streams, the loader. `libdmd.so` gives
@@ -42,7 +42,7 @@ pub type Destructor = unsafe extern "C" fn(*mut c_void);
 
 /// The maximum number of engine threads at one time.
 const MOST: usize = 24;
-/// The size of an engine thread's stack, enough for debug builds, too. Untouched pages take no memory.
+/// The size of an engine thread's stack, also enough for debug builds. Untouched pages take no memory.
 const STACK: usize = 2 << 20;
 const PAGE: usize = 4096;
 
@@ -58,7 +58,7 @@ const FLAGS: usize = (libc::CLONE_VM
 
 /// The maximum time for which a call waits for engine threads to end: an engine thread may write to a slow disk or
 /// pipe, or be in the middle of a dump. After that time the call is made, and the engine thread ends at its next
-/// [`pause_point`]. So it never works with the rights from before the call.
+/// [`pause_point`]. So the engine thread never works with the rights from before the call.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// The state of one engine thread.
@@ -85,7 +85,7 @@ struct EngineThread {
 type CName = &'static CStr;
 
 // SAFETY: only the engine thread, and the thread that starts it before it runs, use the cells: `state` decides which
-// of them.
+// of these two threads.
 unsafe impl Sync for EngineThread {}
 
 const FREE: u32 = 0;
@@ -118,8 +118,8 @@ static ENGINE_THREADS: [EngineThread; MOST] = [const {
 static PAUSES: AtomicU32 = AtomicU32::new(0);
 /// The number of calls so far that needed a process without engine threads.
 static CALLS: AtomicU32 = AtomicU32::new(0);
-/// Whether a paused engine thread waits for a thread of the program to continue it. This happens if its thread ended
-/// after a call that did not wait for it, or if the system had no room for a thread.
+/// Whether a thread of the program must continue a paused engine thread. This happens if the engine thread paused after
+/// the end of a call that did not wait for it, or if the system had no room for a thread.
 static ANY_WAITS: AtomicBool = AtomicBool::new(false);
 /// The time, in nanoseconds, at which threads of the program last tried to continue engine threads.
 static LAST_TRY: AtomicU64 = AtomicU64::new(0);
@@ -369,7 +369,7 @@ pub(crate) fn pause_point() {
     engine_thread.show_name();
 }
 
-/// Continues engine threads that wait for a thread of the program. Threads of the program call this from time to time.
+/// Continues paused engine threads if [`ANY_WAITS`] is set. Threads of the program call this from time to time.
 #[inline]
 pub(crate) fn continue_waiting() {
     if ANY_WAITS.load(Ordering::Relaxed) {
@@ -393,8 +393,8 @@ fn continue_now() {
     }
 }
 
-/// Ends this engine thread if only engine threads are left. If the threads of the program end by the raw system call,
-/// then no thread ends the process.
+/// Ends this engine thread if only engine threads are left. If all threads of the program end by the raw system call,
+/// the process ends only when its engine threads end.
 pub(crate) fn end_if_alone() {
     let mut text = [0; 1024];
     let read = File::open("/proc/self/stat").and_then(|mut file| file.read(&mut text)).unwrap_or(0);

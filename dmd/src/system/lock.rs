@@ -75,7 +75,7 @@ impl Lock {
         loop {
             let now = self.0.load(Ordering::Relaxed);
             if now == FREE {
-                // Other threads may wait, too.
+                // Set the bit, since other threads may also wait.
                 if self.exchange(FREE, this_thread() | AWAITED) {
                     return;
                 }

@@ -175,9 +175,10 @@ fn with_number(pattern: &str, number: &str) -> String {
 /// The peak of the resident memory before the process wrote its last dump, in bytes; 0 before that.
 static RESIDENT_PEAK: AtomicU64 = AtomicU64::new(0);
 
-/// Notes the peak of the resident memory: reporters, symbols and the dump itself may take more.
+/// Stores the current peak of the resident memory. Call this before a dump: reporters, symbols and the dump itself may
+/// raise the peak.
 pub(crate) fn note_resident_peak() {
-    // The buffer is not on the heap, which is the program's.
+    // The buffer is on the stack, because the heap belongs to the program.
     let mut status = [0; 4096];
     let file = File::open("/proc/self/status");
     let read = file.and_then(|mut file| file.read(&mut status)).unwrap_or_default();
@@ -187,7 +188,7 @@ pub(crate) fn note_resident_peak() {
     RESIDENT_PEAK.store(kib.unwrap_or_default() << 10, Ordering::Relaxed);
 }
 
-/// The peak that [`note_resident_peak`] noted. Other systems do not tell it.
+/// The peak that [`note_resident_peak`] stored; `None` if the system does not give the peak.
 pub(crate) fn resident_peak() -> Option<u64> {
     Some(RESIDENT_PEAK.load(Ordering::Relaxed)).filter(|bytes| *bytes > 0)
 }

@@ -1,7 +1,7 @@
 //! Holds signals while a dump is written: a handler may allocate, end the process, or never return. Signals that end
-//! the process are not held if such a signal has requested the dump. The signals for exceeding a file's limit, or for
-//! a pipe without a reader, must not end the program either. Cancellation of the thread is held, too, since it would
-//! unwind the thread.
+//! the process are not held if such a signal has requested the dump. Signals that the writes cause (by a file's limit,
+//! or a pipe without a reader) are discarded, so that they do not end the program. Cancellation of the thread is also
+//! held, since it would unwind the thread.
 
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
@@ -30,7 +30,7 @@ pub(crate) fn is_blocked(signal: c_int) -> bool {
 
 /// Ends the process by a signal. The default action of the signal must end a process.
 pub(crate) fn end_by(signal: c_int) -> ! {
-    // Call the kernel by number: in `libdmd.so`, `sigaction` is the program's view.
+    // Call the kernel by number: in `libdmd.so`, `sigaction` is the function that hides the engine's handler.
     let default = [0_u64; 4];
     let no_old = null_mut::<u64>();
     // SAFETY: `default` has the kernel's layout of an action, in which all zeros are the default action. A set of

@@ -1,4 +1,4 @@
-//! Stubs: only on Linux are signals held while a dump is written.
+//! Stubs: DMD holds signals during a dump only on Linux.
 
 /// Runs `body` without holding signals.
 pub(crate) fn held<T>(body: impl FnOnce() -> T) -> T {

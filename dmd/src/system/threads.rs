@@ -42,8 +42,8 @@ pub(crate) struct ThreadTable {
 }
 
 impl ThreadTable {
-    /// Reads the stack pointer of each thread from the system. Returns `None` if there is no memory. A thread that
-    /// waits stays at this place only if it waits for a lock that this thread holds.
+    /// Reads the stack pointer of each thread from the system. Returns `None` if there is no memory. The stack pointer
+    /// of a waiting thread may change after this call, unless the thread waits for a lock that this thread holds.
     pub(crate) fn listed() -> Option<Self> {
         let pages = memory::map_for_dump(BYTES);
         if pages.is_null() {
@@ -60,7 +60,7 @@ impl ThreadTable {
             let Some(number) = str::from_utf8(name).ok().and_then(|name| name.parse::<u64>().ok()) else {
                 return;
             };
-            // This one is in the engine. Where the program called it is known from its last stack.
+            // This thread is in the engine. Its last stack shows where the program called the engine.
             let (stack, code) = if number == this { (0, 0) } else { place_of(number) };
             for (word, value) in row.chunks_exact_mut(8).zip([number, stack, code]) {
                 word.copy_from_slice(&value.to_le_bytes());

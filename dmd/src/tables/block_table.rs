@@ -102,7 +102,7 @@ pub(crate) struct BlockHome<'t> {
 }
 
 pub(crate) struct BlockTable {
-    /// The root for blocks at multiples of 16. All blocks of a C library are there.
+    /// The root for blocks at multiples of 16. The allocators of C libraries return only such blocks.
     pub(super) root: RootTable,
     pub(super) planes: [AtomicPtr<RootTable>; PLANES],
     starts: around::InTable,

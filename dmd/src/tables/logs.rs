@@ -3,7 +3,7 @@
 //! Threads hand their allocations over in batches, at times that they choose. So a log keeps some more entries than
 //! its limit, in the order of arrival. A drain sorts the entries by time and returns the newest ones. If at most
 //! [`SLACK`] allocations were waiting in the lists of threads, then a dropped entry is older than all returned
-//! entries, and their number is the limit.
+//! entries, and the drain returns as many entries as the limit.
 //!
 //! While a log is open, the module draws one random number for each allocation. The allocation enters each log whose
 //! share is larger than the number. The nth draw since the first log was opened depends only on n.

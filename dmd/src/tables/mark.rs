@@ -1,8 +1,8 @@
 //! Reports of blocks, and reports of pointers that are not blocks.
 //!
 //! A block keeps its first two reports, in order: two reports mean that it was reported at least twice. The table of
-//! live blocks has a bit for each block with reports, so that freeing a block without reports costs nothing more. If
-//! the bit is not set, reports found here belong to a freed block.
+//! live blocks has a bit that is set for blocks with reports, so that freeing a block without reports has no extra
+//! cost. If the bit is not set, reports found here belong to a freed block.
 
 use crate::system::lock::{Lock, LockedValue};
 use crate::system::pages::{self, PageMap, PageVec};
@@ -146,9 +146,9 @@ impl Marks {
     /// Adds a report. `fresh` means that the block has no report yet: an existing entry belongs to a freed block.
     /// Returns false if memory is short.
     ///
-    /// The function calls `allowed` under the lock that `clear_reports` takes, too. So `clear_reports` removes a
-    /// report that was allowed before it. A later call of this function uses the decision that was made before
-    /// `clear_reports`.
+    /// The function calls `allowed` under a lock that `clear_reports` also takes. So `clear_reports` removes a report
+    /// that was allowed before it. If this function runs after `clear_reports`, then `allowed` sees the owner of the
+    /// marks that was set before `clear_reports`.
     pub(crate) fn add(
         &self,
         address: usize,

@@ -253,7 +253,7 @@ impl Peak {
         unpacked(self.sum.0.load(Ordering::Relaxed)).0
     }
 
-    /// Bytes of all blocks, without what threads keep pending.
+    /// Bytes of all blocks, without the bytes that threads keep pending.
     pub(crate) fn sum(&self) -> u64 {
         unpacked(self.sum.0.load(Ordering::Relaxed)).1.max(0) as u64
     }

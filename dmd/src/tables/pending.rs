@@ -20,8 +20,8 @@ use crate::tables::trace_id::TraceId;
 /// The maximum number of events in the list.
 const RECENT: usize = 64;
 
-/// The number of entries at which the thread hands them over. Before that, it settles at most one more list. Entries
-/// are in an open-addressed table.
+/// When the open-addressed table has at least this many entries, the thread hands them over. The thread checks this
+/// after it has merged a list, so the table may exceed this number by the length of a list.
 const MOST: usize = 128;
 const SLOT_BITS: u32 = 8;
 const SLOTS: usize = 1 << SLOT_BITS;

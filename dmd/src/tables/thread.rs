@@ -295,7 +295,7 @@ fn with_new_lease<T>(body: impl FnOnce(&Lease) -> T) -> Option<T> {
     let pointer = core::ptr::from_ref(lease).cast_mut().cast();
     slot.state.set(pointer);
     {
-        // The system may allocate for this.
+        // The system may allocate memory for this registration.
         let _deeper = Inside::deeper();
         thread_end::watch(pointer);
     }

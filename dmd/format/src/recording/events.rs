@@ -78,8 +78,8 @@ impl CodecState {
     }
 }
 
-/// Encodes events of one thread into the payload of a chunk. It neither allocates nor panics. A value with only zero
-/// bytes is valid, too, because [`start`](Self::start) sets every field that is used.
+/// Encodes events of one thread into the payload of a chunk. It neither allocates nor panics. Memory with only zero
+/// bytes is a valid encoder, because [`start`](Self::start) sets every field that is used.
 #[derive(Clone, Debug)]
 pub struct EventEncoder {
     state: CodecState,
@@ -168,7 +168,7 @@ impl EventEncoder {
                 } else {
                     numbers::packed(zigzag(i64::from(block.stack) - i64::from(self.state.stack)))
                 };
-                // The varint of a stack has at most 5 bytes.
+                // The varint of a stack has at most 5 bytes, so it fits into one word with a size of 3 bytes.
                 if block.slop != natural_slop(block.requested) || size_bytes > 3 {
                     return None;
                 }

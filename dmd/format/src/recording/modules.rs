@@ -16,9 +16,10 @@ pub struct RecordedModule {
     pub end: u64,
     /// The address in the process minus the address in the file.
     pub bias: u64,
-    /// If the library was unloaded, the first node of the tree that has it; otherwise `None`. Several modules of the
-    /// list may contain the address of a node. The node belongs to the first of them that is loaded. If none is
-    /// loaded, it belongs to the first of them whose `unloaded_since` is not after the node.
+    /// If the library was unloaded, the first node of the tree with an address in it; otherwise `None`. Several modules
+    /// of the list may contain the address of a node. If one of these modules is loaded, the node belongs to the first
+    /// loaded one. Otherwise the node belongs to the first of these modules whose `unloaded_since` is not after the
+    /// node.
     pub unloaded_since: Option<u32>,
 }
 

@@ -1,4 +1,5 @@
-//! The file of a dump that is being written. A signal handler that ends the process removes it, without the writer's help.
+//! The file of a dump that is being written. A signal handler that ends the process removes it, without the
+//! writer's help.
 
 use core::ffi::c_char;
 use core::ptr::null_mut;
@@ -11,7 +12,7 @@ use std::path::Path;
 
 use memory_report::new_file::NewFile;
 
-/// The name of the file; null if no dump is being written. A thread that takes the pointer out owns the text.
+/// The name of the file; null if no dump is being written. A thread that exchanges the pointer for null owns the text.
 static NAME: AtomicPtr<c_char> = AtomicPtr::new(null_mut());
 /// The process that writes the file: the child of a fork has a copy of the name.
 static WRITER: AtomicU32 = AtomicU32::new(0);

@@ -70,8 +70,8 @@ pub(super) unsafe extern "C" fn clone_onto(
     );
 }
 
-/// Puts the registers of this thread on its stack, writes the stack pointer to `stack`, and ends the thread of the kernel.
-/// Returns on the thread that [`clone_onto`] starts on this stack.
+/// Puts the registers of this thread on its stack, writes the stack pointer to `stack`, and ends the thread of the
+/// kernel. Returns on the thread that [`clone_onto`] starts on this stack.
 ///
 /// # Safety
 ///

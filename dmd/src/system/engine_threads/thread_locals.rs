@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use crate::system::memory;
 use crate::system::slot::slot;
 
-/// The start of the block that the loader made; 0 before that, or if the loader made no block.
+/// The start of the block that the loader made; 0 while there is no block.
 static START: AtomicUsize = AtomicUsize::new(0);
 /// The number of bytes of the block on each side of the thread pointer.
 static SIDE: AtomicUsize = AtomicUsize::new(0);

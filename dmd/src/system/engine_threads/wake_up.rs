@@ -1,5 +1,5 @@
-//! Wakes engine threads that wait for descriptors. They also wait for a pipe, which becomes readable while a call
-//! needs a process without engine threads.
+//! Wakes engine threads that wait for descriptors. Such an engine thread also waits for a pipe, which becomes readable
+//! while a call needs a process without engine threads.
 //!
 //! A program may close every descriptor and open its own under the same numbers. So the pipe has high numbers, and
 //! each use checks that it is still the same pipe.
@@ -21,8 +21,8 @@ static INODE: AtomicU64 = AtomicU64::new(0);
 
 /// The lowest number for the pipe: programs expect low numbers to be free, and close them without a check.
 const HIGH: c_int = 900;
-/// The maximum time for which an engine thread waits without a check: a program that closes all descriptors closes the
-/// pipe, too.
+/// The maximum time for which an engine thread waits without a check: a program that closes all descriptors also closes
+/// the pipe.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// Makes the pipe. Called at the start of the process.
@@ -86,7 +86,7 @@ pub(super) fn stop_ringing() {
         // SAFETY: `bytes` has room for 16 bytes. Reading an empty pipe returns an error at once.
         while end(0).is_some_and(|from| unsafe { libc::read(from, bytes.as_mut_ptr().cast(), 16) } > 0) {}
     });
-    // The byte of a call that started in the meantime may be removed, too.
+    // The loop may also have removed the byte of a call that started in the meantime.
     if PAUSES.load(Ordering::SeqCst) != 0 {
         ring();
     }

@@ -13,8 +13,8 @@ use super::{StackRange, slot};
 /// A hook is running. A hook makes no allocation: a block that is allocated during this time belongs to a signal
 /// handler.
 const HOOK: u32 = 1 << 31;
-/// Added for each call of an allocator with its own hook: during the call, other hooks ignore blocks, because they are
-/// parts of its block.
+/// Added for each call of an allocator with its own hook. During the call, other hooks ignore new blocks, because these
+/// blocks are parts of the block that the call returns.
 const ALLOCATOR: u32 = 1 << 16;
 /// Added for each nested call during which new blocks belong to the engine itself.
 const OWN: u32 = 1;
@@ -77,7 +77,7 @@ impl Guard {
         self.inside.get() & (ALLOCATOR - 1) != 0
     }
 
-    /// Whether the guard is set. A jump may have left the call that set it.
+    /// Whether the guard is set, even if a jump has left the call that set it.
     #[inline(always)]
     pub(crate) fn is_used(&self) -> bool {
         self.inside.get() != 0
@@ -98,7 +98,8 @@ impl Guard {
         if at == 0 || sp + near <= at {
             return false;
         }
-        // A handler, or a coroutine that it switched to, may run on another stack at higher addresses.
+        // A handler, or a coroutine that it switched to, may run on another stack at higher addresses: then no jump has
+        // left the call that set the guard.
         let mut stack = StackRange::new();
         if at.abs_diff(sp) >= HANDLER && !(stack.covers(sp) && stack.covers(at)) {
             return false;
@@ -106,7 +107,7 @@ impl Guard {
         if self.inside.get() & HOOK != 0 {
             JUMPS.fetch_add(1, Ordering::Relaxed);
         }
-        // The guard stays set until the locks are free: a jump may leave this code, too.
+        // The guard stays set until the locks are free: a jump may also leave this code.
         let release = RELEASE.load(Ordering::Relaxed);
         if slot().locks.get() != 0 && !release.is_null() {
             // SAFETY: `on_jump` stores a function of this type.

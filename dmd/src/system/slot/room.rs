@@ -1,8 +1,8 @@
 //! Whether a stack has room for the engine. An overflow inside the engine would leave a lock held.
 //!
-//! A hook checks this before the thread is inside, so no event is lost even if the check itself overflows. The result
-//! is kept as a hint. Stacks are made and freed, so the hint may be wrong. Then the damage is the same as without the
-//! check.
+//! A hook checks this before the thread is inside the engine, so no event is lost even if the check itself overflows.
+//! The result is kept as a hint. Stacks are made and freed, so the hint may be wrong. Then the damage is the same as
+//! without the check.
 
 use core::cell::Cell;
 

@@ -2,9 +2,9 @@
 //!
 //! A cell belongs to the block that it describes. After the end of the block, the next block that takes the cell owns
 //! it. A block starts at one of 32 places in this part of the heap, its *key*. A key has at most one cell, or three
-//! with the sizes of a wide block. In each line it can use only two cells, so that a search is short. If the cells of
-//! a line are not enough, another line follows it. Lines are never removed from a chain, so its length depends only on
-//! the highest number of blocks that lived there at once.
+//! cells if they include the sizes of a wide block. In each line, a key can use only two cells, so that a search is
+//! short. If the cells of a line are not enough, another line follows it. Lines are never removed from a chain, so the
+//! length of a chain depends only on the highest number of blocks that were live there at the same time.
 //!
 //! A thread takes a free cell by an exchange, since other threads may record blocks in the same part of the heap.
 //! After that, only the thread that owns the block changes the cell. The mark bit is an exception: any thread may set

@@ -9,7 +9,7 @@ thread_local! {
     pub(super) static LOOKS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The maximum number of reads in each plane. They take one or two microseconds.
+/// The maximum number of reads in each plane. These reads take one or two microseconds.
 const MOST_LOOKS: usize = 1600;
 
 fn block(usable: usize) -> TableBlock {
@@ -82,7 +82,7 @@ fn a_place_is_another_block_s_when_its_own_was_freed() {
         assert!(TABLE.insert(second, block(usable)));
         assert_eq!(found(&TABLE, 1, second + usable - 1), inside(second, usable));
         assert_eq!(found(&TABLE, 1, second - 1), FoundBlock::Nothing);
-        // A small block that the program freed without a call of a hook.
+        // The table still contains a small block that the program freed without a call of a hook.
         assert!(TABLE.insert(second + 1024, block(16)));
         assert_eq!(found(&TABLE, 1, second + 2048), inside(second, usable));
         TABLE.remove(second + 1024);

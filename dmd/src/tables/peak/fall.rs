@@ -1,28 +1,31 @@
-//! Notices that the heap falls from a peak of which a copy of the process is wanted.
+//! Detects when the heap falls from a peak of which a copy of the process is wanted.
 //!
-//! A copy at each new peak would be one at each step of a heap that grows. So the copy waits until the sum has fallen by
-//! a 64th, when nearly all blocks of the peak are still there, and until the peak is a part higher than that of the last copy.
+//! If each new peak were copied, a growing heap would be copied at each step. So a copy waits until the sum has fallen
+//! by one part in 64: at that time, nearly all blocks of the peak are still live. The peak must also be higher than the
+//! sum at the last copy, by the part of [`GROWTH_SHIFT`] or [`DEAR_GROWTH_SHIFT`].
 
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-/// The smallest peak in bytes of which there is a copy before the process ends.
+/// The smallest peak, in bytes, that is copied before the process ends.
 const FIRST: u64 = 64 << 10;
 
-/// Logarithm of the part of a peak by which the heap falls before it is copied.
+/// A peak is copied when the heap has fallen by one part in 2^`FALL_SHIFT` of the peak.
 const FALL_SHIFT: u32 = 6;
 
-/// Logarithms of the part by which the next peak is higher: while copies cost little, and otherwise.
+/// While copies are cheap, the next copied peak is higher by one part in 2^`GROWTH_SHIFT`. While they are not cheap, it
+/// is higher by one part in 2^`DEAR_GROWTH_SHIFT`.
 const GROWTH_SHIFT: u32 = 4;
 const DEAR_GROWTH_SHIFT: u32 = 2;
 
-/// All zero while no copy is wanted.
+/// Decides when a copy is made. All zero while no copy is wanted.
 pub(crate) struct PeakFall {
-    /// The peak in bytes from which on a copy is wanted; 0 for never.
+    /// The smallest peak, in bytes, of which a copy is wanted; 0 if no copy is wanted.
     wanted_from: AtomicU64,
-    /// The sum in bytes below which the heap has fallen from such a peak; 0 if there was none since the last copy.
+    /// The heap has fallen from the last wanted peak when its sum is below this many bytes. 0 if the heap has not
+    /// reached a wanted peak since the last copy.
     below: AtomicI64,
     fallen: AtomicBool,
-    /// The bytes of the last copy.
+    /// The sum at the last copy, in bytes.
     copied: AtomicU64,
 }
 
@@ -36,12 +39,12 @@ impl PeakFall {
         }
     }
 
-    /// Notices falls from now on.
+    /// Detects falls from now on.
     pub(crate) fn watch(&self) {
         self.wanted_from.store(FIRST, Ordering::Relaxed);
     }
 
-    /// The heap has reached a new peak.
+    /// Records that the heap has reached a new peak.
     #[inline]
     pub(super) fn reached(&self, peak: u64) {
         let from = self.wanted_from.load(Ordering::Relaxed);
@@ -50,7 +53,7 @@ impl PeakFall {
         }
     }
 
-    /// The heap has this sum, which is no new peak.
+    /// Records a sum of the heap that is not a new peak.
     #[inline]
     pub(super) fn at(&self, sum: i64) {
         if sum < self.below.load(Ordering::Relaxed) {
@@ -58,18 +61,18 @@ impl PeakFall {
         }
     }
 
-    /// Whether the heap has fallen, and no thread makes the copy yet.
+    /// Whether the heap has fallen, and no thread has started to make the copy.
     #[inline(always)]
     pub(crate) fn has_happened(&self) -> bool {
         self.fallen.load(Ordering::Relaxed)
     }
 
-    /// Whether this thread is the one to make the copy.
+    /// Returns true in the one thread that must make the copy.
     pub(crate) fn take(&self) -> bool {
         self.fallen.swap(false, Ordering::Relaxed) && self.below.swap(0, Ordering::Relaxed) != 0
     }
 
-    /// There is a copy of this many bytes, or none could be made of them.
+    /// Records that a copy was made, or failed, while the sum was `bytes`.
     pub(crate) fn copied(&self, bytes: u64, is_cheap: bool) {
         let shift = if is_cheap { GROWTH_SHIFT } else { DEAR_GROWTH_SHIFT };
         self.copied.store(bytes, Ordering::Relaxed);
@@ -79,7 +82,7 @@ impl PeakFall {
         }
     }
 
-    /// Whether a copy of this sum at the end of the process is better than the last one.
+    /// Whether a copy at the end of the process, with this sum, is better than the last copy.
     pub(crate) fn wants_end(&self, sum: u64) -> bool {
         self.below.load(Ordering::Relaxed) != 0 || sum > self.copied.load(Ordering::Relaxed)
     }

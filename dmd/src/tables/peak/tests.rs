@@ -80,7 +80,7 @@ proptest! {
             if rises == 0 {
                 (level, expected) = (HeapLevel(level.0 + 1), BlockAmount::default());
             }
-            // Amounts of an earlier level are part of the state at this level, after the change has this level.
+            // The change already has this level, so it must ignore amounts of an earlier level.
             if expected != BlockAmount::default() {
                 change.add(HeapLevel(level.0 - 1), by);
                 CompactChange::pack(by).into_iter().for_each(|few| change.add_few(HeapLevel(level.0 - 1), few));
@@ -147,7 +147,7 @@ fn threads_lose_no_change() {
     assert_eq!((bytes, blocks), (-80_000, 0));
 }
 
-/// A heap that only grows is not copied. Afterwards the next peak must be a part higher.
+/// A heap that only grows is not copied. After a copy, the next peak must be higher by a part of the copied peak.
 #[test]
 fn a_fall_from_a_high_peak_is_noticed_once() {
     let (peak, tree) = static_tables();
