@@ -69,8 +69,9 @@ pub(crate) fn needs_walk(field: &TypeField, krate: &Path) -> TokenStream {
     impl_item(field, krate, "NEEDS_WALK")
 }
 
-/// Names an item of the impl of the field's type. Both impls name all items with the same tokens and spans: the
-/// compiler shows equal errors only once, so a type without an impl gives one error.
+/// Names an item of the impl of the field's type. The derived impls of `MallocSizeOf` and `AddSizeOf` name all items
+/// with the same tokens and spans. The compiler shows equal errors only once, so a type without an impl gives one
+/// error.
 fn impl_item(field: &TypeField, krate: &Path, item: &str) -> TokenStream {
     let (ty, item) = (as_own_tokens(field.ty.to_token_stream()), Ident::new(item, at(field.span)));
     quote_spanned!(at(field.span)=> <#ty as #krate::MallocSizeOf>::#item)

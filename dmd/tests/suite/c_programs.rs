@@ -132,7 +132,7 @@ fn a_program_that_confines_itself() {
     same("confined");
 }
 
-/// At its end, the library does not ask the kernel about filters, because a filter may forbid that call.
+/// At the end of the process, the library does not ask the kernel about filters, because a filter may forbid this call.
 #[test]
 fn programs_that_allow_themselves_next_to_nothing() {
     for how in ["prctl", "syscall", "thread", "all"] {

@@ -143,7 +143,7 @@ fn without_recording_there_is_no_such_tree() {
 
 fn withdrawn(what: &str) -> Command {
     let mut command = command(victim("withdrawn"));
-    // Without this, a panic takes long to print its stack.
+    // `RUST_BACKTRACE=0`, because a panic takes long to print its stack.
     command.arg(what).env("DMD", "--stacks=full --quiet").env("RUST_BACKTRACE", "0");
     command
 }

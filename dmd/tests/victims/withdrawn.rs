@@ -1,5 +1,5 @@
-//! Reports that the collection leaves out. Other reporters report some of their blocks, too. Usage, with `DMD`:
-//! `withdrawn report FILE` or `withdrawn dump FILE`.
+//! A program with reports that the collection leaves out. Other reporters also report some of the blocks of these
+//! reports. Usage, with `DMD`: `withdrawn report FILE` or `withdrawn dump FILE`.
 
 use std::alloc::System;
 use std::panic::{AssertUnwindSafe, catch_unwind};

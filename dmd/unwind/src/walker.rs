@@ -60,8 +60,8 @@ pub fn walk(start: &Registers, stack: &mut StackRange, mut visit: impl FnMut(Sta
     walk_by_words(start, stack, WalkStart::Outside, |frame, _| visit(frame)).0
 }
 
-/// Like [`walk`], and also passes the words that each step read. The second result is true if every walk would end
-/// there: the last frame is an outermost frame in a permanent module.
+/// Like [`walk`], and also passes the words that each step read. The second result is true if every walk that reaches
+/// the last frame would end at it: the last frame is an outermost frame in a permanent module.
 #[inline(always)]
 pub(crate) fn walk_by_words(
     start: &Registers,
