@@ -1,5 +1,5 @@
 //! Chooses the engine of the target, as `cfg(engine = "...")`: `native` on Linux on `x86_64` and `aarch64`, `portable`
-//! on other systems that it is made for, and none elsewhere.
+//! on other 64-bit Linux, macOS and Windows. For all other targets the `cfg` is not set.
 
 use std::env;
 

@@ -1,4 +1,4 @@
-//! Collectors of other crates, as the callbacks of garbage collections see them.
+//! Garbage collectors of other crates call the callbacks of [`on_garbage_collection`].
 
 use std::sync::{Arc, Mutex};
 

@@ -408,8 +408,8 @@ fn mixed() -> Mixed {
     Mixed { bytes: vec![0; 1000], texts: vec![text(1); 10], count: 1, reference: "", shared: Rc::new(1) }
 }
 
-/// Asserts that a reading gets the same calls for a value, for the value behind one `dyn` and behind two, and in a
-/// closure.
+/// Asserts that a reading gets the same calls for a value itself, for the value behind one and behind two `dyn`
+/// pointers, and for the value in a closure.
 #[track_caller]
 fn told_alike<const NAMES: bool, const STEPS: bool, const MERGES: bool>(expected: &Told) {
     type Ops<const N: bool, const S: bool, const M: bool> = MallocSizeOfOps<ListenGuard<N, S, M>>;
@@ -505,7 +505,7 @@ fn nothing_meets_the_lints_of_the_user() {
     assert_eq!(computed_size_of(&strict::Bound(text(5))), 5);
 }
 
-/// The caller of a macro passes the types as tokens, and they keep the caller's hygiene.
+/// The caller of this macro passes the types as tokens. The tokens keep the caller's hygiene.
 macro_rules! page {
     ($name:ident, $field:ident: $($type:tt)*) => {
         #[derive(MallocSizeOf)]

@@ -286,7 +286,8 @@ fn figures_that_values_state_are_marked() {
     assert!(description("explicit/with").contains(" 7 of these bytes are stated"));
 }
 
-/// Functions that take a foreign value, in fields where it is behind pointers and locks.
+/// Fields that contain a foreign value behind pointers and locks. Most functions of `with` and `each` take the value
+/// itself.
 #[derive(MallocSizeOf)]
 struct LockedPictures<'a> {
     #[malloc_size_of(with = Picture::measure)]
@@ -318,7 +319,7 @@ fn named<R: Reading>((key, value): (&String, &foreign::Picture), ops: &mut Mallo
     ops.key(key) + Picture::measure(value, ops)
 }
 
-/// The field itself, although it is a lock.
+/// Takes the field itself, although the field is a lock.
 fn whole<R: Reading>(pictures: &Mutex<Vec<foreign::Picture>>, _: &mut MallocSizeOfOps<R>) -> usize {
     pictures.lock().expect("no thread panics").len() * 1_000_000
 }

@@ -44,7 +44,7 @@ struct Sizes {
 
 macro_rules! many {
     ($($name:ident)*) => {
-        /// Many variants: before the next value, a walk does more work.
+        /// An enum with many variants and with `sizes`.
         #[derive(MallocSizeOf)]
         #[malloc_size_of(sizes = Sizes)]
         enum Many {

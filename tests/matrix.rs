@@ -100,7 +100,7 @@ macro_rules! rows {
     };
 }
 
-/// The types that programs use most. Other measuring crates were compared by these types.
+/// The types that programs use most. The comparison with other measuring crates uses these types.
 fn asked_of_all() -> Vec<Row> {
     rows![
     Exact Box<u8>;

@@ -102,7 +102,7 @@ fn the_parts_add_up_to_the_whole() {
     assert_eq!(computed.pictures, 100 + size_of::<Blob>() + 200 + 300 + 50);
 }
 
-/// A type with a handwritten impl, as for a type whose parts are not fields.
+/// A type with a handwritten impl. Programs need such an impl if the parts of a type are not its fields.
 struct Store {
     bytes: Vec<u8>,
     names: Vec<String>,

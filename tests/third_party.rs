@@ -112,7 +112,7 @@ fn bytes() {
     });
     at_least("part of a Bytes", 20, || Bytes::from(vec![1; 100]).split_off(70));
     exact("empty Bytes", Bytes::new);
-    // `Bytes` may be static or have several owners, and this is not visible.
+    // A `Bytes` does not show whether it is static or has several owners.
     skipped(&Bytes::from_static(b"static"), SkipReason::Opaque);
     exact_computed("BytesMut with room", || BytesMut::with_capacity(777));
     let (halves, held) = grown(|| {

@@ -26,7 +26,7 @@ fn message(run: impl FnOnce()) -> Option<String> {
 
 #[test]
 fn what_is_left_is_named() {
-    // Wait: the thread that starts a test records the start time shortly after the start, and this allocates.
+    // Wait: shortly after it has started a test, the starting thread records the start time, and allocates for this.
     std::thread::sleep(Duration::from_millis(200));
     std::panic::set_hook(Box::new(|_| ()));
     // The result is dropped, and the values that the closure owns are dropped, too.

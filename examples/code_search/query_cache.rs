@@ -32,7 +32,7 @@ impl Query {
 #[derive(Debug, MallocSizeOf)]
 pub(crate) struct Hit {
     pub(crate) document: DocumentId,
-    /// The first of the lines with the most words.
+    /// The line that contains the most words of the query; the first such line if there are several.
     pub(crate) line: Line,
     /// This line, and some lines around it.
     pub(crate) snippet: String,

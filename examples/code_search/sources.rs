@@ -43,7 +43,7 @@ pub(crate) fn roots(directory: Option<&Path>) -> anyhow::Result<Vec<Root>> {
         return Ok(vec![Root { directory: directory.into(), shown_as: directory.into() }]);
     }
     let mut roots = vec![workspace()?];
-    // There is one directory for each registry. If cargo has fetched no crate, there is none.
+    // `registries` contains one directory for each registry. It does not exist before cargo fetches the first crate.
     if let Some(registries) = cargo_home().map(|home| home.join("registry").join("src"))
         && let Ok(registries) = sorted_entries(&registries)
     {
@@ -97,7 +97,7 @@ fn sorted_entries(directory: &Path) -> io::Result<Vec<DirEntry>> {
 fn list_entries(entries: Vec<DirEntry>, shown_as: &Path, limits: &Limits, files: &mut Vec<SourceFile>) {
     for entry in entries {
         let name = entry.file_name();
-        // Do not follow a symbolic link: it leads to a file that is read anyway, or to a file outside of the root.
+        // Symbolic links are not followed: their targets are files that are read anyway, or files outside of the root.
         let Ok(metadata) = entry.metadata() else { continue };
         let shown_as = shown_as.join(&name);
         if files.len() == limits.files {

@@ -22,7 +22,7 @@ impl Statistics {
         self.answered.load(Ordering::Relaxed)
     }
 
-    /// The number of these queries that the cache answered.
+    /// The number of queries that the cache answered.
     pub(crate) fn cache_hits(&self) -> u64 {
         self.cache_hits.load(Ordering::Relaxed)
     }

@@ -38,7 +38,8 @@ fn for_each_part(bytes: &[u8], identifier: Range<usize>, found: &mut impl FnMut(
     found(identifier);
 }
 
-/// Whether a capital letter starts a word: after a lowercase letter, or before one, like in `IOError`.
+/// Whether a capital letter starts a word. It does after a lowercase letter, and before a lowercase letter, as in
+/// `IOError`.
 fn starts_part(bytes: &[u8], at: usize, identifier: &Range<usize>) -> bool {
     at > identifier.start
         && bytes[at].is_ascii_uppercase()

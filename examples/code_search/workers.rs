@@ -30,7 +30,7 @@ impl WorkerStates {
     }
 }
 
-/// Threads that share an engine. They end when this is dropped.
+/// Threads that share an engine. The threads end when this value is dropped.
 pub(crate) struct Workers {
     pub(crate) states: Arc<WorkerStates>,
     /// The channel to the workers; `None` makes the workers end.

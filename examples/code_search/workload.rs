@@ -1,4 +1,4 @@
-//! Generates the queries of many users: every common word, and pairs of these.
+//! Generates the queries of many users: every common word, and pairs of common words.
 
 use std::cmp::Reverse;
 

@@ -132,7 +132,7 @@ pub(crate) fn read_field(
         } else if place == AttributePlace::Field && word == "stated_by" {
             FieldRule::StatedBy(value(word, input, "stated_by = path::to::function")?)
         } else if place == AttributePlace::Field && word == "conditional" {
-            // Without the word, the walk measures a shared pointer in the same way.
+            // The word `conditional` only documents the default: the rule is the same as without the word.
             FieldRule::Measure
         } else {
             return Err(unknown(word, place));

@@ -69,8 +69,9 @@ pub(crate) fn needs_walk(field: &TypeField, krate: &Path) -> TokenStream {
     impl_item(field, krate, "NEEDS_WALK")
 }
 
-/// Names an item of the impl of the field's type. Both impls name all items with the same tokens and spans: the
-/// compiler shows equal errors only once, so a type without an impl gives one error.
+/// Names an item of the impl of the field's type. The derived impls of `MallocSizeOf` and `AddSizeOf` name all items
+/// with the same tokens and spans. The compiler shows equal errors only once, so a type without an impl gives one
+/// error.
 fn impl_item(field: &TypeField, krate: &Path, item: &str) -> TokenStream {
     let (ty, item) = (as_own_tokens(field.ty.to_token_stream()), Ident::new(item, at(field.span)));
     quote_spanned!(at(field.span)=> <#ty as #krate::MallocSizeOf>::#item)
@@ -98,7 +99,7 @@ pub(crate) fn part(
                 (needs_walk(field, &krate), impl_item(field, &krate, "size_of_excluding_this"));
             Some(quote!(#measured::typed_part(#ops, #edge, #value, #needs_walk, #walk)))
         }
-        // The function may take the field or a value behind it: the compiler finds which.
+        // The function may take the field itself or a value behind the field: the compiler finds out which of the two.
         FieldRule::With(path) | FieldRule::Each(path) if is_pointer_or_lock(&field.ty) => {
             let name = if matches!(field.rule, FieldRule::With(_)) { "measure_with" } else { "measure_each" };
             let name = Ident::new(name, at(field.span));

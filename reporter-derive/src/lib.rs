@@ -66,15 +66,14 @@ mod split;
 /// - `conditional`: documents the default for a shared pointer: the first walk that reaches the pointer counts its
 ///   block. If another reporter always reports the block, write `ignore = "reason"`.
 /// - `add_to = name` (or `"name"`): the derive adds the field's bytes to the field `name` of the type's `sizes`.
-/// - `split`: the field's own `AddSizeOf` adds its bytes to the type's `sizes`. With `add_to`, the field is a
-///   container (`MallocSizeOfEach`): the container's own blocks count for the field `name`, and each element is
-///   split.
+/// - `split`: the `AddSizeOf` impl of the field's type adds the field's bytes to the type's `sizes`. Together with
+///   `add_to`, the field is a container (`MallocSizeOfEach`): the container's own blocks count for the field `name`,
+///   and each element is split.
 ///
 /// # Attributes of a type
 ///
 /// - `sizes = Type`: the derive also implements `AddSizeOf<Type>`, which adds the fields to several numbers instead
-///   of one. Each field then needs `add_to`, `split` or `ignore`; only numbers, `bool`, `char` and `PhantomData`
-///   need none.
+///   of one. Each field then needs `add_to`, `split` or `ignore`, except numbers, `bool`, `char` and `PhantomData`.
 /// - `bound = "T: Bound, ..."`: replaces the default bounds; `""` means no bounds. By default, each type parameter
 ///   that a measured field owns gets `T: MallocSizeOf`, and each type of a parameter gets `T::Item: MallocSizeOf`.
 ///   References, raw pointers, `NonNull`, `AtomicPtr`, `Weak`, functions and `PhantomData` own nothing and need no

@@ -56,7 +56,7 @@ fn statement(
     let (whole, each, bytes) = (local("__whole", here), local("__each", here), local("__bytes", here));
     let measured = quote!(#krate::MallocSizeOfOps::<#reading>);
     let sizes_type = input.attributes.sizes.as_ref();
-    // With this span, the error about a type without `AddSizeOf` points at the field.
+    // The path has the field's span, so that the error about a type without `AddSizeOf` points at the field.
     let hand_on = |value| {
         let add = quote_spanned!(at(field.span)=> <_ as #krate::__private::AddSizeOf<#sizes_type>>::add_size_of_excluding_this);
         quote!({ #add(#value, #ops, #sizes); 0 })

@@ -56,7 +56,7 @@ fn the_static_of_empty_shared_values_is_no_block() {
     assert!(seen <= 1);
 }
 
-/// The blocks of these values look like the static. Each block is counted, with one owner or several.
+/// The blocks of these values look like the static. Each block is counted, whether it has one owner or several owners.
 #[test]
 fn empty_values_in_blocks_of_their_own_are_counted() {
     #[repr(align(64))]

@@ -182,7 +182,7 @@ fn a_block_keeps_its_tag_while_it_grows() {
 /// Compares all hooks, in a random order, with a model.
 #[test]
 fn any_sequence_of_calls_is_exact() {
-    // A page of memory has room for three tags; the others have details.
+    // The table of tags has room for three tags in each page of memory. It stores further tags as details.
     for count in [3, 12] {
         let tags: Vec<Tag> = (0..count).map(|i| Tag::new(format!("explicit/random/{i}"))).collect();
         let mut random = Random::new(5);
@@ -291,7 +291,7 @@ fn blocks_are_found_from_inside_among_others() {
     let expected: Vec<usize> = (0..5).map(of_maps).collect();
     let _registered = register_local(Rc::new(Owner(maps)));
     for (tag, before) in before.into_iter().enumerate() {
-        // A node is the block is and has which the walk sees the inside: its slop is not part of the measured size.
+        // The walk sees only the inside of a node's block, so the measured size does not contain the block's slop.
         let (taken, least) = (before - amount(&format!("explicit/inside/{tag}")), expected[tag]);
         assert!(least > 0 && (least..=least + least / 4).contains(&taken), "{taken} of {least}");
     }
@@ -403,7 +403,7 @@ fn threads_jobs_and_futures_inherit_where_asked() {
     let plain = plain.join().unwrap();
     assert_eq!(Tag::current(), Tag::NONE);
     let bytes: usize = values.iter().map(malloc_size_of).sum();
-    // Both threads have ended, and their handles are dropped: the thread that inherited the tag, and the other one.
+    // `join` has dropped the handles of all threads, so the tag has only the texts and a few small blocks.
     let least = bytes..bytes + 2000;
     assert!(least.contains(&amount("explicit/parent")), "{}", amount("explicit/parent"));
     drop(plain);

@@ -1,5 +1,5 @@
 //! The library about-memory without features, as another program embeds it. It prints the same texts as the program
-//! `about-memory`. Other tests compare these with Firefox's texts.
+//! `about-memory`. Other tests compare the texts of the program with Firefox's texts.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -574,7 +574,7 @@ fn the_resident_map_adds_up_to_resident() {
     for kind in ["code", "files"] {
         assert!(sum(&format!("resident-map/{kind}/")) > 0, "{kind}");
     }
-    // The proportional tree has every kind of memory: it subtracts no memory.
+    // The proportional tree contains every kind of memory, because the bytes of `explicit` are not subtracted.
     for kind in ["code", "files", "heap", "anonymous", "stacks"] {
         assert!(sum(&format!("proportional-map/{kind}/")) > 0, "{kind}");
     }

@@ -38,7 +38,7 @@ impl Churn {
         Self { blocks: (0..live).map(|_| None).collect(), random: Random::new(seed), left, sum: 0 }
     }
 
-    /// A size as for nodes and strings: mostly 16 to 128 bytes, up to 2 KiB.
+    /// A random size, distributed like the sizes of nodes and strings: mostly 16 to 128 bytes, up to 2 KiB.
     #[inline(always)]
     fn size(&mut self) -> usize {
         let bits = self.random.next();

@@ -95,7 +95,7 @@ fn list(nodes: u64) -> ManuallyDrop<List> {
     for value in 0..nodes {
         next = Some(Box::new(List { value, next }));
     }
-    // Never drop the list, since that recurses.
+    // The list is never dropped, because the drop would recurse once for each element.
     ManuallyDrop::new(List { value: nodes, next })
 }
 

@@ -47,7 +47,7 @@ const HUBS: u64 = 25;
 /// Edges as in `medium.fxsnapshot`, a heap of Firefox. There a breadth-first walk reaches each node first by one edge,
 /// the tree edge. 58 % of the nodes have no tree edge to a child, 22 % have one, 18 % two or three, and 2 % a few
 /// more. A quarter of all nodes are children of arrays with thousands of elements, or of the root. Of the other edges,
-/// 79 % lead to about twenty nodes, and the rest to nearby or earlier nodes. 84 % of all nodes have exactly one
+/// 79 % lead to about twenty nodes, and 21 % lead to nearby or earlier nodes. 84 % of all nodes have exactly one
 /// incoming edge.
 fn like_firefox(nodes: u64, random: &mut Random) -> Vec<Vec<u32>> {
     let mut edges: Vec<Vec<u32>> = vec![Vec::new(); nodes as usize];
@@ -206,9 +206,9 @@ fn peak_megabytes<T>(run: impl FnOnce() -> T) -> Option<f64> {
 
 type Analysis = (&'static str, fn(&Graph));
 
-/// Compares the costs of the large graph and the small graph. Both run in turn, so that both have the same noise.
-/// Other work of the machine fills the caches, and only the large graph suffers from that, so the fastest runs are the
-/// most useful.
+/// Compares the costs of the large graph and the small graph. The runs of the two graphs alternate, so that both graphs
+/// have the same noise. Other work of the machine fills the caches. This slows only the large graph, so the fastest
+/// runs are the most useful.
 fn compare(small: &Graph, large: &Graph) {
     let analyses: [Analysis; 4] = [
         ("census default", |graph| drop(heap_graph::census(graph, &Breakdown::default()))),

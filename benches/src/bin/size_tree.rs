@@ -1,7 +1,7 @@
 //! Measures the cost of a tree of sizes, as a ratio to the cost of the total alone.
 //!
-//! `cargo run --release -p benches --bin size_tree`; `size_tree_measured` is the same with a declared allocator. Its
-//! readings ask the allocator for the size of each block.
+//! `cargo run --release -p benches --bin size_tree`; `size_tree_measured` is the same with a declared allocator. The
+//! readings of `size_tree_measured` ask the allocator for the size of each block.
 
 #![allow(clippy::print_stdout, reason = "the figures are the output")]
 

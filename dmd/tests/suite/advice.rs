@@ -141,7 +141,7 @@ fn advised(text: &str) -> String {
             end += &format!("{line}\n{}\n}}\n", rest.join("\n"));
         } else if line.starts_with("memory_reporter::define_reporter!") {
             end += &format!("{}\n", line.replace("VALUE,", "PAGES,"));
-            // The tag after it is another way.
+            // The next two lines recommend a tag instead of the reporter, so the test skips them.
             advice.by_ref().take(2).for_each(drop);
         } else if let Some((registration, place)) = line.split_once("  // value: ") {
             let at = find(&lines, &format!("    // {place}"));

@@ -132,7 +132,7 @@ fn a_program_that_confines_itself() {
     same("confined");
 }
 
-/// At its end, the library does not ask the kernel about filters, because a filter may forbid that call.
+/// At the end of the process, the library does not ask the kernel about filters, because a filter may forbid this call.
 #[test]
 fn programs_that_allow_themselves_next_to_nothing() {
     for how in ["prctl", "syscall", "thread", "all"] {
@@ -233,7 +233,8 @@ fn blocks_are_those_that_are_live() {
     assert_eq!(output.stdout, b"not running\n");
 }
 
-/// The library reports such pointers for blocks of any size, at any distance from the block before.
+/// The library reports a pointer into the middle of a block, whatever the block's size and the distance from the
+/// previous block.
 #[test]
 fn pointers_into_the_middle_of_blocks_are_told() {
     let folder = tempfile::tempdir().unwrap();

@@ -143,7 +143,7 @@ fn without_recording_there_is_no_such_tree() {
 
 fn withdrawn(what: &str) -> Command {
     let mut command = command(victim("withdrawn"));
-    // Without this, a panic takes long to print its stack.
+    // `RUST_BACKTRACE=0`, because a panic takes long to print its stack.
     command.arg(what).env("DMD", "--stacks=full --quiet").env("RUST_BACKTRACE", "0");
     command
 }
@@ -193,7 +193,7 @@ fn amounts_without_blocks_are_a_row_of_their_own() {
     assert!(warnings(&set).is_empty(), "{:?}", set.warnings());
     assert_eq!(amounts["explicit/textures"], 400_000);
     assert_eq!((amounts["explicit/sounds"], amounts["explicit/parts"]), (400_000, 7000));
-    // 2,048 places of 17 bytes, and one more group.
+    // The block of the hash table: 2,048 slots of 17 bytes, and one group of control bytes more.
     let emptied = amounts["explicit/emptied"];
     assert!((34_800..35_000).contains(&emptied), "{emptied}");
     assert_eq!(amounts[BY_AMOUNT], -(400_000 + 210_000 + 25_000 + 7000 + emptied), "{amounts:#?}");
@@ -263,7 +263,7 @@ fn a_dump_has_claims_without_marks_only_where_blocks_are_unknown() {
     let sounds =
         |block: &Value| block["req"] == 100_001 && block["reps"].as_array().is_some_and(|r| r.len() == 1);
     assert_eq!(count(&dump, sounds), 4);
-    // A pointer that starts no block is not a fault here.
+    // A pointer that is not the start of a block is not a fault here.
     let faults = dump["reportFaultCounts"].as_object().unwrap().values();
     assert_eq!(faults.filter_map(Value::as_u64).sum::<u64>(), 0, "{}", dump["reportFaults"]);
 }

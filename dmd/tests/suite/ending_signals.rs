@@ -129,7 +129,7 @@ fn a_second_signal_ends_the_process_at_once() {
     let (child, mut pipe) = start_with_pipe(folder.path(), "waits");
     send(&child, libc::SIGTERM);
     wait_for_dump(&mut pipe);
-    // One request may arrive as two signals at once.
+    // The engine counts signals that arrive within 250 ms as one request, so the test waits between the two SIGINTs.
     send(&child, libc::SIGINT);
     sleep(Duration::from_millis(400));
     let second = Instant::now();

@@ -1,5 +1,6 @@
-//! JSON of version 5 in the form that Firefox's `dmd.py` reads. The members that it needs exist, in its order and with
-//! its types. DMD's own members are at places that it ignores. `read_dump` checks every dump that a test reads.
+//! JSON of version 5 in the form that Firefox's `dmd.py` reads. The members that `dmd.py` needs exist, with the order
+//! and the types of Firefox's dumps. DMD's own members are at places that `dmd.py` ignores. `read_dump` checks every
+//! dump that a test reads.
 
 use std::collections::BTreeSet;
 

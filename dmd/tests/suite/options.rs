@@ -1,4 +1,4 @@
-//! The words of `$DMD`.
+//! Tests the options in `$DMD`: their syntax, defaults and errors.
 
 use dmd::{Mode, Options, Run, Stacks};
 

@@ -44,7 +44,7 @@ fn children_may_be_left_alone() {
     assert_eq!(output.stdout, b"0\n");
 }
 
-/// A process in another namespace may have the same number, and so may an older process that left a file.
+/// Two processes may have the same number: one may be in another namespace, or one may have ended and left its file.
 #[test]
 fn a_dump_of_a_number_is_not_written_over() {
     let folder = tempfile::tempdir().unwrap();

@@ -62,9 +62,9 @@ fn agrees(recording: &Recording, dump: &Path) -> State {
         assert_eq!(state.moved, number("reallocations"), "{what}");
     }
     assert_eq!((end.allocations, end.frees), (number("allocations"), number("frees")), "{what}");
-    // The engine checks for a peak from time to time, the recording after every event. A child inherits its parent's
-    // peak. With one thread, the engine's peak is a state that the heap really had; with several, threads may count
-    // ends later.
+    // The engine checks for a peak from time to time; the recording's state checks after every event. A child inherits
+    // its parent's peak. With one thread, the engine's peak is a state that the heap really had. With several threads,
+    // the engine's peak may be higher, because a thread may count the end of a block later.
     let most =
         if recording.events.len() > 1 { state.peak_at_most + end.peak_within } else { state.usable_peak };
     assert!(is_forked || most >= end.peak_bytes, "{what}: {most} {end:?}");

@@ -427,7 +427,7 @@ fn hostile_requests_get_one_line() {
     let session = Session::begin(&waiting, u64::MAX);
     grow(&mut waiting, "largest");
     assert_eq!(of_size(&session.end(), 107), 0);
-    // A peer that never ends its line.
+    // This peer never ends its line.
     let mut session = Session::begin(&waiting, 0);
     _ = session.0.get_mut().write_all(&[b'x'; 5000]);
     let mut rest = Vec::new();

@@ -31,7 +31,7 @@ int main(void) {
         struct sockaddr_un library = {.sun_family = AF_UNIX};
         strncpy(library.sun_path, found.gl_pathv[0], sizeof library.sun_path - 1);
         close(most - 1);
-        // If the library's thread has checked its socket since, it has found the socket closed.
+        // The connection may be refused: the library's thread may already have found its socket closed.
         int peer = socket(AF_UNIX, SOCK_STREAM, 0);
         if (connect(peer, (void *)&library, sizeof library) && errno != ECONNREFUSED) return 4;
     } else {

@@ -1,5 +1,5 @@
-// A library that counts usable bytes and blocks after every call. It is loaded in front of the others. At the end it
-// writes its counts to the file that $COUNTED names: live bytes, live blocks, most live bytes, blocks allocated.
+// A library that counts usable bytes and blocks after every call. It is loaded in front of all other libraries. At the
+// end it writes its counts to the file $COUNTED: live bytes, live blocks, most live bytes, blocks allocated.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -14,7 +14,7 @@ static void ends(int signal) { asked = 1; }
 static void exits(int signal) { _exit(5); }
 
 static void cleans_up(int number) {
-    // Programs that clean up, and then let the signal end them, do this.
+    // A program that has cleaned up restores the default action, so that the same signal ends it.
     signal(number, SIG_DFL);
     raise(number);
 }

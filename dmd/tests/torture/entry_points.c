@@ -23,7 +23,7 @@ int main(int count, char **arguments) {
     __typeof__(&DMDReportAndDump) report_and_dump = find("DMDReportAndDump");
     __typeof__(&DMDClearReports) clear = find("DMDClearReports");
 
-    char *blocks[8];  // Seven of 1,234 stay; one is freed.
+    char *blocks[8];  // Seven blocks of 1,234 bytes stay live; one is freed.
     for (int i = 0; i < 8; i++) blocks[i] = malloc(1234);
     free(blocks[7]);
     report(blocks[0]);

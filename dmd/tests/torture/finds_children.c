@@ -1,4 +1,4 @@
-// Answers each line of its input: starts a child, ends it, or says which child a call finds.
+// For each line of its input: starts a child, ends the child, or prints which child a call finds.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>

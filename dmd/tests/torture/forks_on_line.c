@@ -1,4 +1,5 @@
-// Forks a process for each line of its input. The child has all descriptors of this process and lives as long as it.
+// Forks a process for each line of its input. The child keeps all descriptors of this process open, and lives as long
+// as this process.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -68,7 +68,7 @@ int main(int count, char **arguments) {
         // The first call runs to its end.
         last = call == 0 ? -1 : 1 + (state >> 8) % most;
         steps = 0;
-        // The first turn has no single steps: in it the library walks the frames for the first time.
+        // Turn 0 runs without single steps: during this turn the library walks the frames for the first time.
         if (sigsetjmp(out, 1) == 0) {
             for (volatile int turn = 0; turn < 2; turn++) take(turn);
         }

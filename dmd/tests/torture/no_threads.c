@@ -1,5 +1,5 @@
 // Forbids itself new threads for a while. During this time the engine's thread must end. Prints the number of threads
-// before, during and after.
+// before, during and after this time.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <stdio.h>

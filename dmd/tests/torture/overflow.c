@@ -1,6 +1,6 @@
 // Recovers from overflows of the stack by siglongjmp, as gawk, emacs and OCaml do; then keeps 1,000 blocks of 777
-// bytes. Usage: overflow WAY ROUNDS. The stack belongs to the main thread, to a thread, to a coroutine, or to a thread
-// that has used it and then loses pages in its middle.
+// bytes. Usage: overflow WAY ROUNDS. The stack belongs to the main thread, to another thread, to a coroutine, or to a
+// thread that has used the stack before a page in its middle becomes inaccessible.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>

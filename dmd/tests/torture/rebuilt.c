@@ -1,5 +1,5 @@
-// Loads and unloads the library of the first name; then renames each of the others to that name and loads it.
-// All have the same place in memory. Between calls of the libraries the program allocates blocks of 2,222 bytes.
+// Loads and unloads the library with the first name; then renames each other library to this name, and loads it. All
+// libraries have the same place in memory. Between calls of the libraries the program allocates blocks of 2,222 bytes.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

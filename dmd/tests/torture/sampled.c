@@ -1,5 +1,5 @@
 // Many small blocks. DMD records few of them. A report must return the size of the block, or 0 if DMD has not recorded
-// the block. Prints "ok" if all reports do. Usage: sampled FILE
+// the block. Prints "ok" if all results are correct. Usage: sampled FILE
 #define _GNU_SOURCE
 #include "dmd.h"
 

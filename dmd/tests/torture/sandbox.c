@@ -1,5 +1,5 @@
-// Does what a sandbox does before it closes: counts the threads by the links of the folder that lists them, enters a
-// user namespace, drops all rights, and counts the threads again.
+// Takes the steps of a sandbox before it confines a process: counts the threads by the links of the folder that lists
+// them, enters a user namespace, drops all rights, and counts the threads again.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

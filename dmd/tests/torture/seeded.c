@@ -1,5 +1,5 @@
 // Blocks that all have different sizes, so that the sizes identify a sample. Usage: seeded CHILDREN. With 0 the
-// program allocates the blocks, otherwise each of its children does.
+// program allocates the blocks, otherwise each of its children allocates them.
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -9,11 +9,11 @@ static void *volatile kept;
 int main(int argc, char **argv) {
     size_t room = 0;
     if (argc > 1 && strcmp(argv[1], "sum") == 0) {
-        // The sum of the lengths of all strings.
+        // The room is the sum of the lengths of all strings.
         for (int i = 0; i < argc; i++) room += strlen(argv[i]) + 1;
         for (char **entry = environ; *entry; entry++) room += strlen(*entry) + 1;
     } else {
-        // Up to the end of the last variable.
+        // The room extends to the end of the last variable.
         char **last = environ;
         while (last[1]) last++;
         room = (size_t)(*last + strlen(*last) - argv[0]);

@@ -1,5 +1,5 @@
 // Loads and unloads each library of the arguments, one after another and mostly at the same place in memory. The
-// libraries' blocks outlive them.
+// libraries' blocks outlive the libraries.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

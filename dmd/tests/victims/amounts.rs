@@ -75,7 +75,7 @@ impl MemoryReporter for Mixed {
     }
 
     fn collect_reports(&self, out: &mut Reports) {
-        // A value that states its own bytes names no block.
+        // The value states its own bytes, and passes no pointer to a block.
         out.heap_with(
             "explicit/stated",
             |ops| ops.stated(self, 25_000),
@@ -85,7 +85,7 @@ impl MemoryReporter for Mixed {
         let sizes: Sizes = out.split(&*CACHE.lock().expect("unpoisoned"));
         collect_report!(out, "explicit/cache/keys", Heap, Bytes, sizes.keys, "Memory used by keys.");
         collect_report!(out, "explicit/cache/values", Heap, Bytes, sizes.values, "Memory used by values.");
-        // The row for amounts contains these with 10,000 to 60,000 bytes.
+        // The row for amounts contains these six reports, with 10,000 to 60,000 bytes each.
         for index in 1..=6 {
             let path = format!("explicit/scratch/{index}");
             collect_report!(out, path, Heap, Bytes, 10_000 * index, "Memory used by scratch space.");

@@ -29,7 +29,7 @@ fn recursive(depth: usize, bytes: usize) {
     } else {
         recursive(depth - 1, bytes);
     }
-    // Without this, the compiler may turn the recursion into a loop.
+    // Without this use of `depth` after the call, the compiler may turn the recursion into a loop.
     black_box(depth);
 }
 
@@ -47,8 +47,8 @@ fn map(bytes: usize) -> *mut libc::c_void {
     unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind, -1, 0) }
 }
 
-/// Allocates on a stack above the caller's stack, which is below the stack of `main`. The kernel maps new pages below
-/// older ones, or into the highest hole that is large enough.
+/// Allocates on the second of two more stacks: the first stack is below the stack of `main`, and the second stack is
+/// above the first. The kernel maps new pages below older pages, or into the highest hole that is large enough.
 #[inline(never)]
 fn on_other_stacks() {
     const PART: usize = 16 << 20;

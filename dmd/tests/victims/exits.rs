@@ -1,6 +1,6 @@
-//! A reporter that ends the process. Usage, with `DMD`: `exits WHEN`. It ends the process in a `dump`, in a `report`,
-//! in a `late` report with a deadline, or when another process has `asked` through the socket. With `meanwhile` the main
-//! thread ends the process while a reporter still runs.
+//! A reporter that ends the process. Usage, with `DMD`: `exits WHEN`. The reporter ends the process in a `dump`, in a
+//! `report`, in a `late` report with a deadline, or when another process has `asked` through the socket. With
+//! `meanwhile` the main thread ends the process while the reporter still runs.
 
 #![allow(clippy::print_stdout, reason = "tells the test")]
 
@@ -19,7 +19,7 @@ memory_reporter::define_reporter!("explicit/pages", Heap, &PAGES, "Memory used b
 static WORDS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 memory_reporter::define_reporter!("explicit/words", Heap, &WORDS, "Memory used by words.");
 
-/// A reporter runs.
+/// Whether the reporter `Exits` has started.
 static REPORTING: AtomicBool = AtomicBool::new(false);
 
 struct Exits;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use memory_reporter::{CollectOptions, collect_reports, file};
 
-/// The size of the static memory, which no allocator gave.
+/// The size of the static memory. This memory does not come from an allocator.
 const ROOM: usize = 16 << 20;
 static mut ARENA: [u128; ROOM / 16] = [0; ROOM / 16];
 static USED: AtomicUsize = AtomicUsize::new(0);

@@ -149,7 +149,7 @@ fn free_without_room() {
     let (mut here, mut there) = (MaybeUninit::uninit(), MaybeUninit::uninit());
     // SAFETY: `there` is a valid place for a context.
     unsafe { libc::getcontext(there.as_mut_ptr()) };
-    // SAFETY: `getcontext` has filled it.
+    // SAFETY: `getcontext` has filled `there`.
     let there: &mut libc::ucontext_t = unsafe { there.assume_init_mut() };
     // SAFETY: the result is the second of the two pages.
     there.uc_stack.ss_sp = unsafe { pages.add(PAGE) }.cast();

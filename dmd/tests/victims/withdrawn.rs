@@ -1,5 +1,5 @@
-//! Reports that the collection leaves out. Other reporters report some of their blocks, too. Usage, with `DMD`:
-//! `withdrawn report FILE` or `withdrawn dump FILE`.
+//! A program with reports that the collection leaves out. Other reporters also report some of the blocks of these
+//! reports. Usage, with `DMD`: `withdrawn report FILE` or `withdrawn dump FILE`.
 
 use std::alloc::System;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -78,8 +78,8 @@ fn main() {
     *PAGES.lock().expect("unpoisoned") = report_well();
     *LOST.lock().expect("unpoisoned") = lose();
     let options = CollectOptions::new().deadline(Duration::from_secs(2));
-    // The first collection leaves one reporter running. The second does not run that reporter again: both have the
-    // same blocks.
+    // The first collection leaves one reporter running. The second collection does not run that reporter again, so both
+    // collections report the same blocks.
     let first = collect_reports(&options);
     match &*what {
         "report" => memory_reporter::file::write(&file, &first).expect("writable"),

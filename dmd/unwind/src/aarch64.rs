@@ -68,8 +68,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// `place` is the link register at the function's first instruction; only assembly can read it. The other value is
-    /// ignored.
+    /// `place` is the link register at the function's first instruction; only assembly can read it. `_fp` is ignored.
     #[inline(always)]
     pub fn new(place: usize, _fp: usize) -> Caller {
         Caller { pc: strip(place) }

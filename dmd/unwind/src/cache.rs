@@ -100,7 +100,7 @@ struct CacheRecord {
     id: [AtomicU64; 2],
 }
 
-/// The cache's answer for a pc.
+/// The result of a lookup of a pc in the cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum CachedRule {
     Missing,
@@ -209,8 +209,8 @@ impl Cache {
     }
 
     /// Replaces a full table with an empty one. The records of modules are lost with the old table, so the walker
-    /// could not notice that a module took the place of another. That is why this function counts a replacement: all
-    /// data of callers about pcs becomes invalid.
+    /// could not notice that a module took the place of another. Therefore this function counts a replacement: all
+    /// data that callers keep about pcs becomes invalid.
     #[cold]
     fn begin_anew(&self) -> Option<()> {
         if self.bytes() > MOST_BYTES {
@@ -245,7 +245,7 @@ impl Cache {
     }
 }
 
-/// The number of times that rules of another module replaced older ones because other code is at their pcs now.
+/// The number of times that rules of one module replaced rules of another, because new code was loaded at the same pcs.
 static REPLACED: AtomicU32 = AtomicU32::new(0);
 /// The module (and record) that caused the last replacement. It replaces a rule at each pc that it shares with the
 /// module before it; all these replacements count once.

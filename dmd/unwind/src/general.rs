@@ -27,7 +27,8 @@ pub(crate) enum WalkStop {
 }
 
 impl GeneralFrame {
-    /// A frame with only the three known values that steps by rules follow.
+    /// A frame of which only the pc, the stack pointer and the frame pointer are known: steps by rules follow only
+    /// these three values.
     pub(crate) fn partial(pc: usize, sp: usize, fp: usize) -> GeneralFrame {
         let mut known = GeneralFrame { pc, exact: false, registers: KnownRegisters::NONE };
         known.registers.set(SP, sp);

@@ -24,7 +24,7 @@ const CHECKED: usize = 4;
 #[derive(Clone, Copy)]
 struct KeptWalk<T> {
     frame: StackFrame,
-    /// The words that the step to this frame read: the pc, and a second one.
+    /// The addresses of the words that the step to this frame read: the word of the pc, and a second word.
     words: StackWords,
     /// The value of the second word: the frame pointer or, if the step did not read it, the pc again.
     second: usize,
@@ -40,8 +40,8 @@ impl<T> KeptWalk<T> {
 }
 
 /// A frame of the current walk. The order of the fields differs from [`StackFrame`], so that the compiler does not
-/// copy two fields at once: they were just stored one by one, and the processor would wait until both are in the
-/// cache.
+/// copy two fields with one load. The walk has just stored the fields one by one, so the processor would delay such a
+/// load until both stores are in the cache.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct FreshWalk {
@@ -125,7 +125,7 @@ impl<T: Copy> LastStack<T> {
         // The frames at which the walk may end.
         let mut same = self.kept[..self.unchanged(start.sp, stack)].iter();
         let mut nearest = same.next_back();
-        // The number of free places when the last unusual step led to a frame.
+        // The number of free places in `fresh` right before the walk stored the frame after the last unusual step.
         let mut unusual = None;
         let mut met = None;
         let mut places = self.fresh.iter_mut();

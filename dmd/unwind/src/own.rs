@@ -54,7 +54,7 @@ pub(crate) fn stack_of_this_thread() -> Option<(usize, usize)> {
         let top = start.checked_add(size)?;
         let holds = start >= 16 * PAGE && start < pointer && guard < pointer - start;
         let ends = (at + 3 * WORD).max(pointer) <= top && top - pointer <= block::BEHIND;
-        // The sum of other words may overflow, so only these words are added.
+        // For words that fail a check the sum may overflow, so it is computed only after both checks.
         (holds && ends).then(|| (start + guard, pointer))
     })
 }

@@ -63,7 +63,7 @@ pub(crate) fn row_at(fde: &FunctionEntry<'_>, pc: usize) -> Option<UnwindRow> {
 struct RowMachine<'a, 'b> {
     fde: &'b FunctionEntry<'a>,
     row: UnwindRow,
-    /// The row after the CIE's instructions. `restore` takes values from it.
+    /// The row after the CIE's instructions. The instruction `restore` takes values from this row.
     initial: UnwindRow,
     location: usize,
     remembered: [UnwindRow; REMEMBERED],

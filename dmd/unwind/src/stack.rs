@@ -132,8 +132,8 @@ impl<'a> StackMemory<'a> {
         self.high
     }
 
-    /// Continues on the stack of `sp`, which may be unknown: a signal handler's frames lead to the interrupted stack.
-    /// Returns `None` if that stack is not readable.
+    /// Continues on the stack of `sp`. This stack may be unknown: a signal handler's frames lead to the interrupted
+    /// stack. Returns `None` if the stack is not readable.
     pub(crate) fn enter(&mut self, sp: usize) -> Option<()> {
         if (self.low..self.high).contains(&sp) {
             return Some(());

@@ -21,7 +21,7 @@ pub struct StackFrame {
     pub fp: usize,
 }
 
-/// The maximum number of frames between the start and the caller from which a walk passes frames on.
+/// The maximum number of frames between the start of a walk and the first frame that the walk passes to its visitor.
 const BEFORE_CALLER: usize = 64;
 
 /// The maximum number of steps to another stack in one walk. Stacks may be in any order in memory, so only a limit
@@ -47,8 +47,8 @@ pub(crate) enum WalkStart {
     /// The first frame with this pc.
     #[cfg_attr(target_arch = "x86_64", expect(dead_code, reason = "for other processors"))]
     At(usize),
-    /// This frame, whose pc is at the address `pc_at`. It is an outer frame of the start, and the walk takes no step to
-    /// it.
+    /// The frame with these registers, whose pc is stored at the address `pc_at`. It is an outer frame of the frame at
+    /// which the walk starts. The walk goes directly to it, without the steps between.
     #[cfg_attr(target_arch = "aarch64", expect(dead_code, reason = "for other processors"))]
     Frame { sp: usize, fp: usize, pc_at: usize },
 }
@@ -60,8 +60,8 @@ pub fn walk(start: &Registers, stack: &mut StackRange, mut visit: impl FnMut(Sta
     walk_by_words(start, stack, WalkStart::Outside, |frame, _| visit(frame)).0
 }
 
-/// Like [`walk`], and also passes the words that each step read. The second result is true if every walk would end
-/// there: the last frame is an outermost frame in a permanent module.
+/// Like [`walk`], and also passes the words that each step read. The second result is true if every walk that reaches
+/// the last frame would end at it: the last frame is an outermost frame in a permanent module.
 #[inline(always)]
 pub(crate) fn walk_by_words(
     start: &Registers,

@@ -12,7 +12,7 @@ pub(crate) struct StackWords {
 }
 
 impl StackWords {
-    /// The words of a step that depends on more than its words.
+    /// The value for a step that depends on more than the words on the stack.
     pub(crate) const MORE: StackWords = StackWords { pc: 0, fp: 0 };
     /// The words of a step to the point at which a signal interrupted the program. From there the walk uses another
     /// rule than from a frame that waits for a call at the same pc.

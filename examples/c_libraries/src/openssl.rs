@@ -74,7 +74,7 @@ impl Bytes {
         let data = vec![1_u8; bytes];
         // SAFETY: `BIO_s_mem` has no precondition.
         let method = unsafe { BIO_s_mem() };
-        // SAFETY: the method is the one for buffers in memory.
+        // SAFETY: `method` is OpenSSL's method for buffers in memory.
         let bio = NonNull::new(unsafe { BIO_new(method) }).expect("there is memory for a buffer");
         let wanted = c_int::try_from(bytes).expect("a small buffer");
         // SAFETY: the buffer is live, and `data` has this many bytes.

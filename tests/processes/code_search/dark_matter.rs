@@ -86,7 +86,7 @@ fn the_planted_double_report_is_twice_reported() {
     ] {
         assert!(record.contains(part), "{part} is not in {record}");
     }
-    // With optimization, the function's last call is a jump, so the function is on no stack.
+    // With optimization, the last call of `DocumentsAgain`'s function is a jump, so stacks do not contain the function.
     if cfg!(debug_assertions) {
         let part = "<code_search::reporters::DocumentsAgain as memory_reporter";
         assert!(record.contains(part), "{part} is not in {record}");

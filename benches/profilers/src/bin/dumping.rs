@@ -18,8 +18,8 @@ use dmd::Dmd;
 static ALLOCATOR: Dmd<System> = Dmd::new(System);
 
 const BLOCKS: usize = 1_000_000;
-/// The number of calls in a stack of different blocks. There is one stack for each path of this many calls of two
-/// functions.
+/// The number of calls in each stack of the second case. Each call selects one of two functions, so there are
+/// `2^CALLS` different stacks.
 const CALLS: u32 = 10;
 const ROUNDS: usize = 5;
 

@@ -96,8 +96,8 @@ impl Recording {
             Some(Reverse((event.tick, matches!(event.what, BlockAction::Begin(_)), thread)))
         };
         let mut heap: BinaryHeap<_> = next.iter().filter_map(|(thread, at)| key(*thread, *at)).collect();
-        // The changes of the sum. Each end is as late as its thread may have counted it: right before the thread's
-        // next event.
+        // The changes of the sum of bytes. The end of a block counts as late as its thread may have counted it: right
+        // before the thread's next event.
         let mut changes = Vec::with_capacity(self.number_of_events());
         let at_start = state.usable as i64;
         while let Some(Reverse((tick, _, thread))) = heap.pop() {

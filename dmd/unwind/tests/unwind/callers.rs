@@ -112,7 +112,8 @@ extern "C-unwind" fn check_a_little_deeper() {
     black_box(());
 }
 
-/// On such a stack, the only page that the walk knows to be mapped is the page of its own stack pointer.
+/// On a stack that is not the thread's own, the walk at first knows only one mapped page: the page of its own stack
+/// pointer.
 #[test]
 fn on_another_page_of_another_stack() {
     let mut stack = vec![0_u128; (256 << 10) / size_of::<u128>()];

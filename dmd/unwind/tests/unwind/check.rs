@@ -22,7 +22,7 @@ pub(crate) fn check() {
     check_here();
 }
 
-/// Compares the walks from its caller outwards.
+/// Compares the walks from the caller of this function outwards.
 #[unsafe(naked)]
 pub(crate) extern "C-unwind" fn check_here() {
     core::arch::naked_asm!("lea rdi, [rsp + 8]", "mov rsi, rbp", "jmp {}", sym check_from);

@@ -17,8 +17,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The source of a library whose only function has a frame of this size. Libraries of different sizes differ only in
-/// this.
+/// The source of a library whose only function has a frame of this size. The libraries differ only in this size.
 fn source(size: usize) -> String {
     format!(
         "__asm__(\".text\\n.globl pass\\n.type pass, @function\\npass:\\n.cfi_startproc\\n\"

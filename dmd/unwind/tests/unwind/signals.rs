@@ -82,8 +82,8 @@ fn through_handlers() {
 
 std::arch::global_asm!(
     ".local bare_restorer",
-    // This instruction belongs to no function, either: the `backtrace` crate would use the entry of a function right
-    // before it.
+    // This `nop` separates `bare_restorer` from the function before it: the `backtrace` crate would use that function's
+    // entry if the function ended right before `bare_restorer`.
     "nop",
     "bare_restorer:",
     "mov rax, 15",

@@ -108,7 +108,7 @@ std::arch::global_asm!(
     "pop rax",
     "ret",
     ".cfi_endproc",
-    // The same, but near enough for the packed form of the return address's distance.
+    // Like `lost_frame`, but the distance of the return address is small enough for the packed form.
     ".local near_frame",
     "near_frame:",
     ".cfi_startproc",

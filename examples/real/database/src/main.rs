@@ -1,5 +1,5 @@
-//! `database [FOLDER] [ORDERS]` fills a database of orders on redb, with an index by customer, and sums up the orders of
-//! each customer in memory.
+//! `database [FOLDER] [ORDERS]` fills a redb database of orders, with an index by customer. Then it sums up the orders
+//! of each customer in memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -72,7 +72,7 @@ fn text(bytes: &mut &[u8], length: usize) -> Option<String> {
     String::from_utf8(text.to_vec()).ok()
 }
 
-/// What a customer ordered.
+/// The orders of one customer.
 #[derive(Default)]
 struct Account {
     orders: Vec<u64>,

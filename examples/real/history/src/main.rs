@@ -1,4 +1,4 @@
-//! `history REPOSITORY` walks a git repository with gix, on two threads, and prints who changed which file most often.
+//! `history REPOSITORY` walks a git repository with gix, on two threads. It prints who changed which file most often.
 
 use std::collections::HashMap;
 use std::thread;

@@ -1,5 +1,5 @@
-//! `parser FOLDER ...` parses all JavaScript and TypeScript in folders with oxc, keeps all trees, as a bundler does, and
-//! prints the longest functions and the names that are imported most often.
+//! `parser FOLDER ...` parses all JavaScript and TypeScript in folders with oxc, and keeps all trees, as a bundler
+//! does. It prints the longest functions and the names that are imported most often.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ struct Source {
     kind: SourceType,
 }
 
-/// What is known of a module.
+/// The results of the walk through a module's tree.
 #[derive(Default)]
 struct Module<'a> {
     imports: Vec<&'a str>,

@@ -1,4 +1,4 @@
-//! `search [NAMES]` makes an index of made-up names with fst, and looks for names with a mistake in them.
+//! `search [NAMES]` makes an index of generated names with fst, and searches the index for misspelled names.
 
 use std::collections::HashMap;
 
@@ -8,13 +8,13 @@ use fst::{IntoStreamer, Map, MapBuilder, Streamer};
 const SYLLABLES: [&str; 16] =
     ["ba", "chi", "dor", "el", "fan", "gri", "hul", "ir", "jo", "kem", "lis", "mo", "nar", "os", "pre", "tu"];
 
-/// A person in the list that the index is made of.
+/// A person in the list from which the program makes the index.
 struct Person {
     name: String,
     number: u64,
 }
 
-/// What a query found.
+/// The result of a query.
 struct Answer {
     names: Vec<String>,
     numbers: Vec<u64>,

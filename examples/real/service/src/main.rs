@@ -1,5 +1,5 @@
-//! `service [ADDRESS] [SECONDS]` answers with pages, which it keeps in a cache, and counts the visits of each session. It
-//! forgets no session: this is the leak. After SECONDS, or at Ctrl+C, it ends as servers do, and frees everything.
+//! `service [ADDRESS] [SECONDS]` serves pages, keeps them in a cache, and records the visits of each session. It never
+//! removes a session: this is the leak. After SECONDS, or at Ctrl+C, it shuts down normally, and frees all memory.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,7 +36,7 @@ struct App {
 }
 
 async fn render(number: u64) -> Arc<Page> {
-    // As a template engine writes into a buffer of a usual size.
+    // A template engine also starts with a buffer of a fixed size.
     let mut body = String::with_capacity(32 << 10);
     for paragraph in 0..20 + number % 50 {
         body.push_str("<p>");

@@ -1,10 +1,10 @@
-//! `simulation [BODIES] [STEPS]` lets towers of boxes fall with rapier, and records how each box moves.
+//! `simulation [BODIES] [STEPS]` simulates falling towers of boxes with rapier, and records how each box moves.
 
 use std::collections::HashMap;
 
 use rapier3d::prelude::*;
 
-/// The places of a body, one in ten steps.
+/// The positions of a body, recorded at every tenth step.
 #[derive(Default)]
 struct Track {
     places: Vec<Vector>,
@@ -17,7 +17,7 @@ fn towers(world: &mut PhysicsWorld, bodies: usize) -> HashMap<RigidBodyHandle, T
     for number in 0..bodies {
         let (tower, floor) = (number / 20, number % 20);
         let (x, z) = ((tower % 30) as f32 * 3.0, (tower / 30) as f32 * 3.0);
-        // Each box stands a bit beside the one below it, so that towers fall.
+        // Each box is a bit to the side of the box below it, so that the towers fall.
         let place = Vector::new(x + floor as f32 * 0.06, 0.6 + floor as f32 * 1.01, z);
         let (body, _) = world.insert(
             RigidBodyBuilder::dynamic().translation(place),

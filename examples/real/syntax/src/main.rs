@@ -1,5 +1,5 @@
-//! `syntax FOLDER ...` parses all Rust sources in folders with rust-analyzer's parser, keeps the trees, as an editor
-//! does, and makes an index of the functions by name.
+//! `syntax FOLDER ...` parses all Rust sources in folders with rust-analyzer's parser, and keeps the trees, as an
+//! editor does. It makes an index of the functions by name.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! `load [ADDRESS] [REQUESTS]` visits pages of `service` on four connections, as browsers of many sessions do, and prints
-//! how many bytes came back. It waits until the server is there, and ends when the server does.
+//! `load [ADDRESS] [REQUESTS]` requests pages of `service` on four connections, like browsers with many sessions. It
+//! prints the number of bytes that it received. It waits until the server listens, and ends when the server ends.
 
 use std::time::Duration;
 
