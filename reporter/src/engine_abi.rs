@@ -19,8 +19,8 @@
 //!   answers.
 //! - `dump` and `report_and_dump` write a file on the calling thread. `report_and_dump` calls `run_reporters` of
 //!   every program on that thread. No other entry calls into a program.
-//! - All entries may be called on every thread until the process ends, and none unwinds. Entries do not allocate in
-//!   the program's heap, except for the reporters that they run. A callback (`each`) runs on the calling thread
+//! - All entries may be called on every thread until the process ends. Entries do not unwind. They do not allocate in
+//!   the program's heap, but the reporters that they run may allocate. A callback (`each`) runs on the calling thread
 //!   before the entry returns.
 //!
 //! # Which versions understand each other
@@ -38,7 +38,7 @@
 //! In the last two cases `libdmd.so` records the blocks that pass through `malloc`, and reports of the program do not
 //! mark them. If the program has the wrapper and `$DMD` is set, the engine in the program records too, and its dump
 //! contains the reports. If the table has fewer entries, the wrapper prints a message to stderr. Each engine writes its
-//! own dump. If the name of the dump does not contain `%p`, the dump of `libdmd.so` replaces the other. The tests
+//! own dump. If the dump's name does not contain `%p`, the dump of `libdmd.so` replaces the program's dump. The tests
 //! (`dmd/tests/suite/engine_versions.rs`) run programs under engines with fewer and more entries and another version.
 
 mod marks;
@@ -98,11 +98,11 @@ pub const RECORDED: u32 = 4;
 /// Flag of `mark`: the engine may not record the allocator of the block, so an unknown pointer is not a fault.
 pub const FOREIGN: u32 = 8;
 
-/// Flag of `mark`: only tests, and marks no block. The result is 1 if the engine records every live block and a block
-/// starts at the address; otherwise 0.
+/// Flag of `mark`: `mark` only tests the address and does not mark a block. The result is 1 if the engine records every
+/// live block and a block starts at the address; otherwise 0.
 pub const PROBE: u32 = 16;
 
-/// Result of `mark`: the pointer is in no block.
+/// Result of `mark`: the pointer is outside of all blocks.
 pub const NOT_HEAP: usize = usize::MAX;
 
 /// Result of `mark`: the pointer is inside a block, but not at its start.
@@ -213,8 +213,8 @@ pub struct EngineTable {
 
     /// Writes the sizes of the engine's own tables to `sizes`, in bytes.
     pub sizes: unsafe extern "C" fn(sizes: *mut Sizes),
-    /// Returns the usable bytes of all live blocks. Returns 0 if the engine does not record all of them, or if
-    /// `probe` is neither null nor the start of one of them.
+    /// Returns the usable bytes of all live blocks. Returns 0 if the engine does not record all live blocks, or if
+    /// `probe` is neither null nor the start of a live block.
     pub heap: extern "C" fn(probe: *const c_void) -> u64,
     /// Returns the number of the stack that allocated the block at this address; 0 if the engine has no block at this
     /// address, or has not recorded the stack of the block.
@@ -408,8 +408,8 @@ pub(crate) fn working_bytes() -> Option<u64> {
     Some((engine()?.working_bytes)())
 }
 
-/// The usable bytes of all live blocks, if an engine records the blocks that Rust allocates. To test this, the
-/// function allocates a block and passes it to the engine.
+/// The usable bytes of all live blocks, if an engine records the blocks that Rust allocates. To test whether it does,
+/// the function allocates a block and passes it to the engine.
 pub(crate) fn heap() -> Option<u64> {
     let engine = engine()?;
     if is_itself() {

@@ -21,14 +21,14 @@ pub(crate) enum PointerAnswer {
     Block(usize),
     /// The engine has no block for the pointer, but it may not record all blocks.
     Unknown,
-    /// The engine records all blocks, and the pointer belongs to no block.
+    /// The engine records all blocks, and the pointer does not belong to a block.
     Fault(PointerFault),
 }
 
 /// The reason why a pointer does not belong to a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PointerFault {
-    /// The pointer is in no block.
+    /// The pointer is outside of all blocks.
     NotHeap,
     /// The pointer is inside a block, not at its start.
     Interior,

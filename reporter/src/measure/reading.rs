@@ -1,7 +1,7 @@
 //! The meaning of a walk. A [`Reading`] in the ops decides it, so that one derive serves all meanings.
 //!
-//! A reading is a type parameter, so that the computed reading compiles to a plain sum, as if written manually. Its
-//! core, [`WalkObserver`], is object-safe. Below a `dyn` value, the walk uses only this core.
+//! A reading is a type parameter, so that the computed reading compiles to a plain sum, as if written manually. The
+//! core of a reading, [`WalkObserver`], is object-safe. Below a `dyn` value, the walk uses only this core.
 
 use core::fmt;
 

@@ -117,7 +117,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         size: usize,
     ) -> usize {
         if T::NEEDS_WALK && !self.has_room() {
-            // SAFETY: the caller guarantees the same.
+            // SAFETY: the caller guarantees the same precondition.
             return self
                 .contents_deep(&mut |ops: &mut Self| unsafe { ops.plain_block_with_contents(value, size) });
         }

@@ -47,7 +47,8 @@ pub(crate) struct FaultyPointers {
     pub(crate) times: usize,
 }
 
-/// Types, and the bytes that their values have stated of themselves. Most walks have none, so the list is boxed.
+/// Types, and the bytes that their values have stated of themselves. The list is boxed, since most walks find no such
+/// types.
 #[derive(Debug, Default)]
 struct StatedTypes(Vec<(&'static str, usize)>);
 
@@ -149,7 +150,7 @@ impl WalkState {
         }
     }
 
-    /// Records that this pointer belongs to no block, as the engine found. Returns 0, the bytes to count.
+    /// Records that the engine has no block for this pointer. Returns 0, the bytes to count.
     #[cold]
     pub(crate) fn note_fault(&mut self, fault: PointerFault, block: &WalkedBlock) -> usize {
         let type_name = (block.type_name)();

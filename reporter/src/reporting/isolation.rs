@@ -57,8 +57,8 @@ pub(crate) fn is_reporting() -> bool {
     REPORTING.get() != ReportingState::No
 }
 
-/// Whether code of a reporter runs on this thread. A collection calls it at its start: it also records that the code
-/// has tried to collect.
+/// Whether code of a reporter runs on this thread. A collection calls this function at its start. So the function also
+/// records that the code has tried to collect.
 pub(crate) fn is_nested() -> bool {
     if REPORTING.get() == ReportingState::No {
         return false;

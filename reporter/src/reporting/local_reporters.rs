@@ -119,7 +119,7 @@ pub(crate) struct LocalThread {
     /// forked runs.
     process: AtomicU32,
     reporters: AtomicUsize,
-    /// Whether the thread has not read requests since it missed one, or has never read any.
+    /// Whether the thread has missed a request and has not read requests since, or has never read a request.
     is_silent: AtomicBool,
     has_ended: AtomicBool,
 }

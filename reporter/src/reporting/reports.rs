@@ -248,7 +248,7 @@ impl Reports {
         bytes
     }
 
-    /// Limits measured bytes to the most that a process can have, with a warning.
+    /// Limits measured bytes to the largest size that a process can have, with a warning.
     fn believable(&mut self, path: &str, bytes: usize) -> usize {
         if bytes >= MOST_BYTES {
             let fault =

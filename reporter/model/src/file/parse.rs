@@ -263,7 +263,7 @@ impl<R: Read> DocumentReader<'_, R> {
         }
     }
 
-    /// Skips blanks, and then `byte` if it is next. Returns whether it was.
+    /// Skips blanks, and then `byte` if it is next. Returns whether it skipped `byte`.
     fn blanks_then(&mut self, byte: u8) -> Result<bool, ReadError> {
         self.blanks()?;
         self.window.take(|scan| scan.eat(byte))
