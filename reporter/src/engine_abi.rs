@@ -15,8 +15,8 @@
 //! - Reporters mark blocks (`path` to `is_unreported`) on the thread that measures. A collection starts and ends on
 //!   one thread. Its reporters enter the run on the threads that execute them.
 //! - `libdmd.so` contains a copy of `memory-reporter`. If `ABOUT_MEMORY` requests it, that copy answers for a program
-//!   without `memory-reporter` ([`connect_itself`]). It stops when a program calls `add_program`; then the program
-//!   answers.
+//!   without `memory-reporter` ([`connect_itself`]). That copy stops when a program calls `add_program`; then the
+//!   program answers.
 //! - `dump` and `report_and_dump` write a file on the calling thread. `report_and_dump` calls `run_reporters` of
 //!   every program on that thread. No other entry calls into a program.
 //! - All entries may be called on every thread until the process ends. Entries do not unwind. They do not allocate in
@@ -191,7 +191,7 @@ pub struct EngineTable {
     /// Removes the marks that a reporter has made for a path, or for all paths with [`NO_PATH`]. With reporter 0 it
     /// removes no marks. Subtracts `claimed` from the bytes claimed at the path.
     pub withdraw: extern "C" fn(reporter: u32, path: PathNumber, claimed: u64),
-    /// Removes all marks except those made at allocation.
+    /// Removes all marks except the marks that were made at allocation.
     pub clear_marks: extern "C" fn(),
     /// Whether a live block is at this address, or contains it, that the run of this thread has not reported. False
     /// if that run does not own the marks.
@@ -327,8 +327,8 @@ pub fn preloaded() -> PreloadedEngine {
 
 static ENGINE: AtomicPtr<EngineTable> = AtomicPtr::new(null_mut());
 
-/// Connects an engine until the process ends. This copy of the crate then marks blocks through it. It does not
-/// allocate.
+/// Connects an engine until the process ends. This copy of the crate then marks blocks through the engine. The call
+/// does not allocate.
 ///
 /// # Safety
 ///

@@ -64,7 +64,8 @@ impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
             return moved;
         }
         let old = raised(layout).unwrap_or(layout);
-        // SAFETY: the caller guarantees a live block of `self`; `self.0` allocated it with the layout `old`, since it has a tag.
+        // SAFETY: the caller guarantees a live block of `self`. The block has a tag, so `self.0` allocated it with the
+        // layout `old`.
         let before = unsafe { self.0.usable_size(pointer, old) };
         let Some(new) = raised(wanted) else {
             tags::add(pointer, tag, before);

@@ -71,7 +71,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         if !needs_walk && !self.wants_names() {
             return 0;
         }
-        // It does not call `part_with`: the compiler would generate one more function for each type.
+        // This function does not call `part_with`: the compiler would generate one more function for each type.
         if !self.wants_steps() {
             return walk(value, self).min(MOST_BYTES);
         }

@@ -24,8 +24,8 @@ std::thread_local! {
 
 /// Runs code of the program. The error is the text of its panic.
 ///
-/// It must not be inlined. In release builds for x86-64, Rust 1.95 compiled a larger function around it wrongly: the
-/// landing pad read the panic from a wrong register.
+/// The function must not be inlined. In release builds for x86-64, Rust 1.95 compiled a function that contained this
+/// code wrongly: the landing pad read the panic from a wrong register.
 #[inline(never)]
 pub fn contain<T>(code: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(code)).map_err(panic_text)

@@ -136,8 +136,8 @@ impl RegistryEntry {
     }
 }
 
-/// A drop that waits: the entry whose run drops a registration, and the entry of that registration. Both are
-/// addresses, used only for comparison.
+/// A drop that waits: the entry whose run drops a registration, and the entry of that registration. The
+/// entries are addresses, used only for comparison.
 type DropWait = (usize, usize);
 
 static WAITS: ProcessLock<Vec<DropWait>> = ProcessLock::new(Vec::new());
@@ -317,7 +317,7 @@ fn linked() -> Vec<Arc<RegistryEntry>> {
 }
 
 /// All reporters of the program, sorted by name. For equal names, linked reporters come first, in the order of
-/// linking (it may change between builds). The others follow in the order of registration.
+/// linking (it may change between builds). Other reporters follow in the order of registration.
 pub(crate) fn entries() -> Vec<Arc<RegistryEntry>> {
     let mut entries = linked();
     entries.extend(REGISTERED.lock().iter().cloned());

@@ -398,7 +398,7 @@ impl Reports {
         self.state.skip(reason, core::any::type_name::<T>());
     }
 
-    /// With DMD: warns about pointers of the last walk that belong to no block.
+    /// With DMD: warns about pointers of the last walk that do not belong to a block.
     fn warn_of_faults(&mut self, what: &str) {
         for FaultyPointers { fault, type_name, times } in self.state.take_faults() {
             let why = match fault {

@@ -164,7 +164,7 @@ impl<R: Read> DocumentReader<'_, R> {
         }
         self.window.take(|scan| scan.expect(b'[', "`[`"))?;
         let mut set = ReportSet::new();
-        // The counts of faulty reports: first the kept ones, then the dropped ones.
+        // The number of faulty reports that are kept, and the number of dropped reports.
         let mut bad = [0; 2];
         if self.blanks_then(b']')? {
             return Ok(Some(set));

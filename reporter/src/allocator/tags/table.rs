@@ -96,8 +96,8 @@ impl<T: ZeroValid> KeptPages<T> {
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Maps pages if there are none. Returns the memory, and whether this call mapped it. `None` if the system has no
-    /// memory.
+    /// Maps pages, unless another thread maps them first. Returns the pages, and whether this call mapped them. `None`
+    /// if the system has no memory.
     fn get_or_map(&self) -> Option<(&'static T, bool)> {
         let pages = zeroed_pages(size_of::<T>())?;
         let pointer = pages.cast().as_ptr();
@@ -139,7 +139,7 @@ struct RegionTags {
     details: KeptPages<RegionDetails>,
 }
 
-/// The values without a lane of a region.
+/// The values of a region's blocks that have no lane.
 struct RegionDetails {
     bytes: [AtomicU8; GRANULES],
     /// For each page of bytes: 1 after the first write to it.
@@ -204,7 +204,7 @@ impl RegionTags {
         }
     }
 
-    /// Clears these bits, which a thread has set.
+    /// Clears these bits of the granules from `place` on. A thread has set them before.
     #[inline]
     fn clear(&self, place: usize, bits: u64) {
         self.words[place / IN_WORD].fetch_and(!(bits << (place % IN_WORD * 2)), Ordering::Release);
