@@ -108,7 +108,7 @@ fn answer() {
     for request in requests {
         request.answer(&thread);
     }
-    // This must come last: a request that closes without an answer of this thread marks the thread as silent.
+    // This call must come last: a request that closes without an answer of this thread marks the thread as silent.
     thread.set_silent(false);
 }
 
@@ -143,7 +143,7 @@ impl AskedThread {
 pub(super) struct ReporterAnswer {
     pub(super) name: ReporterName,
     pub(super) outcome: RunOutcome,
-    /// The result of dropping the reporter, if this was its last owner.
+    /// The result of dropping the reporter, if its run was the last owner.
     pub(super) dropped: ContainedResult<()>,
     /// The index of the thread in `asked`.
     thread: usize,

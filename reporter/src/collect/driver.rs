@@ -475,7 +475,7 @@ impl<'a> CollectionDriver<'a> {
     }
 
     fn finish(mut self) -> ReportSet {
-        // Withdraws the late reporters' marks again, as late as possible: these reporters may still have marked blocks.
+        // Withdraws the marks of late reporters again, as late as possible: such reporters may have marked more blocks.
         self.late.iter().for_each(|late| late.withdraw(&[]));
         if let Some(collecting) = self.dark_matter.take() {
             let process = Arc::clone(&self.brief.process);

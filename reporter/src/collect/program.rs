@@ -39,6 +39,6 @@ pub extern "C" fn run_reporters(milliseconds: u64) {
     let ForDump { ask_threads, anonymize } = FOR_DUMP.get();
     options.ask_threads = ask_threads;
     options = options.anonymize(anonymize);
-    // The driver catches the panics of single reporters. This catches all other panics.
+    // The driver catches the panics of single reporters. This call catches all other panics.
     let _ = isolation::contain(|| drop(collect_reports(&options)));
 }

@@ -52,7 +52,7 @@ macro_rules! malloc_size_of_dyn {
                 &self,
                 ops: &mut $crate::MallocSizeOfOps<R>,
             ) -> usize {
-                // This compiles only if the companion is a supertrait; otherwise the impl would call itself.
+                // The call compiles only if the companion is a supertrait; otherwise the impl would call itself.
                 ops.erased(|ops| {
                     <dyn $trait + 'dynamic as $crate::measure::ErasedMallocSizeOf>::erased_size_of_excluding_this(self, ops)
                 })

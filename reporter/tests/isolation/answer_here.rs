@@ -15,7 +15,7 @@ use memory_reporter::{
 
 use super::{By, DropBomb, alone, amounts};
 
-/// A time that no step of these tests should reach.
+/// No step of these tests takes this long without a fault.
 const PATIENCE: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(500);
 
