@@ -174,7 +174,7 @@ pub struct EngineTable {
     /// Hook: the allocator has not moved the block. `room` contains the data from `begin_move`.
     pub roll_back_move: unsafe extern "C" fn(room: *const MoveRoom),
     /// Hook: returns the address of this thread's guard, which is valid while the thread lives. The guard is a `u32`,
-    /// followed, aligned, by a `usize`. The `u32` is not 0 while the thread is in the engine or in an allocator with
+    /// then an aligned `usize`. The `u32` is not 0 while the thread is in the engine or in an allocator with
     /// a hook. The `usize` is the stack pointer of the code that set the guard first, or 0. A hook adds 2^16 to the
     /// `u32` around calls of its allocator, so that other hooks do not record parts of the same block.
     pub guard: extern "C" fn() -> *const c_void,
@@ -193,8 +193,8 @@ pub struct EngineTable {
     pub withdraw: extern "C" fn(reporter: u32, path: PathNumber, claimed: u64),
     /// Removes all marks except the marks that were made at allocation.
     pub clear_marks: extern "C" fn(),
-    /// Whether a live block is at this address, or contains it, that the run of this thread has not reported. False
-    /// if that run does not own the marks.
+    /// Whether a live block contains this address, and the run of this thread has not reported the block. False if the
+    /// run does not own the marks.
     pub is_unreported: extern "C" fn(address: *const c_void) -> bool,
 
     /// Starts a run of reporters for a collection. If `rows` is true, the collection requests rows, and earlier

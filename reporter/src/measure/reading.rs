@@ -91,7 +91,7 @@ pub trait WalkObserver: SealedReading {
 /// The meaning of a walk: see [`ComputedReading`](crate::measure::ComputedReading) and
 /// [`MeasuredReading`](crate::measure::MeasuredReading).
 ///
-/// An impl of [`MallocSizeOf`](crate::MallocSizeOf) is generic over it. The trait is sealed.
+/// An impl of [`MallocSizeOf`](crate::MallocSizeOf) is generic over the reading. The trait is sealed.
 pub trait Reading: WalkObserver + Sized {
     /// Whether the reading needs the names of fields and types. The walk must then visit plain data too.
     ///
