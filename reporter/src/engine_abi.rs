@@ -15,12 +15,12 @@
 //! - Reporters mark blocks (`path` to `is_unreported`) on the thread that measures. A collection starts and ends on
 //!   one thread. Its reporters enter the run on the threads that execute them.
 //! - `libdmd.so` contains a copy of `memory-reporter`. If `ABOUT_MEMORY` requests it, that copy answers for a program
-//!   without `memory-reporter` ([`connect_itself`]). It stops when a program calls `add_program`; then the program
-//!   answers.
+//!   without `memory-reporter` ([`connect_itself`]). That copy stops when a program calls `add_program`; then the
+//!   program answers.
 //! - `dump` and `report_and_dump` write a file on the calling thread. `report_and_dump` calls `run_reporters` of
 //!   every program on that thread. No other entry calls into a program.
-//! - All entries may be called on every thread until the process ends, and none unwinds. Entries do not allocate in
-//!   the program's heap, except for the reporters that they run. A callback (`each`) runs on the calling thread
+//! - All entries may be called on every thread until the process ends. Entries do not unwind. They do not allocate in
+//!   the program's heap, but the reporters that they run may allocate. A callback (`each`) runs on the calling thread
 //!   before the entry returns.
 //!
 //! # Which versions understand each other
@@ -38,7 +38,7 @@
 //! In the last two cases `libdmd.so` records the blocks that pass through `malloc`, and reports of the program do not
 //! mark them. If the program has the wrapper and `$DMD` is set, the engine in the program records too, and its dump
 //! contains the reports. If the table has fewer entries, the wrapper prints a message to stderr. Each engine writes its
-//! own dump. If the name of the dump does not contain `%p`, the dump of `libdmd.so` replaces the other. The tests
+//! own dump. If the dump's name does not contain `%p`, the dump of `libdmd.so` replaces the program's dump. The tests
 //! (`dmd/tests/suite/engine_versions.rs`) run programs under engines with fewer and more entries and another version.
 
 mod marks;
@@ -98,11 +98,11 @@ pub const RECORDED: u32 = 4;
 /// Flag of `mark`: the engine may not record the allocator of the block, so an unknown pointer is not a fault.
 pub const FOREIGN: u32 = 8;
 
-/// Flag of `mark`: only tests, and marks no block. The result is 1 if the engine records every live block and a block
-/// starts at the address; otherwise 0.
+/// Flag of `mark`: `mark` only tests the address and does not mark a block. The result is 1 if the engine records every
+/// live block and a block starts at the address; otherwise 0.
 pub const PROBE: u32 = 16;
 
-/// Result of `mark`: the pointer is in no block.
+/// Result of `mark`: the pointer is outside of all blocks.
 pub const NOT_HEAP: usize = usize::MAX;
 
 /// Result of `mark`: the pointer is inside a block, but not at its start.
@@ -174,7 +174,7 @@ pub struct EngineTable {
     /// Hook: the allocator has not moved the block. `room` contains the data from `begin_move`.
     pub roll_back_move: unsafe extern "C" fn(room: *const MoveRoom),
     /// Hook: returns the address of this thread's guard, which is valid while the thread lives. The guard is a `u32`,
-    /// followed, aligned, by a `usize`. The `u32` is not 0 while the thread is in the engine or in an allocator with
+    /// then an aligned `usize`. The `u32` is not 0 while the thread is in the engine or in an allocator with
     /// a hook. The `usize` is the stack pointer of the code that set the guard first, or 0. A hook adds 2^16 to the
     /// `u32` around calls of its allocator, so that other hooks do not record parts of the same block.
     pub guard: extern "C" fn() -> *const c_void,
@@ -191,10 +191,10 @@ pub struct EngineTable {
     /// Removes the marks that a reporter has made for a path, or for all paths with [`NO_PATH`]. With reporter 0 it
     /// removes no marks. Subtracts `claimed` from the bytes claimed at the path.
     pub withdraw: extern "C" fn(reporter: u32, path: PathNumber, claimed: u64),
-    /// Removes all marks except those made at allocation.
+    /// Removes all marks except the marks that were made at allocation.
     pub clear_marks: extern "C" fn(),
-    /// Whether a live block is at this address, or contains it, that the run of this thread has not reported. False
-    /// if that run does not own the marks.
+    /// Whether a live block contains this address, and the run of this thread has not reported the block. False if the
+    /// run does not own the marks.
     pub is_unreported: extern "C" fn(address: *const c_void) -> bool,
 
     /// Starts a run of reporters for a collection. If `rows` is true, the collection requests rows, and earlier
@@ -213,8 +213,8 @@ pub struct EngineTable {
 
     /// Writes the sizes of the engine's own tables to `sizes`, in bytes.
     pub sizes: unsafe extern "C" fn(sizes: *mut Sizes),
-    /// Returns the usable bytes of all live blocks. Returns 0 if the engine does not record all of them, or if
-    /// `probe` is neither null nor the start of one of them.
+    /// Returns the usable bytes of all live blocks. Returns 0 if the engine does not record all live blocks, or if
+    /// `probe` is neither null nor the start of a live block.
     pub heap: extern "C" fn(probe: *const c_void) -> u64,
     /// Returns the number of the stack that allocated the block at this address; 0 if the engine has no block at this
     /// address, or has not recorded the stack of the block.
@@ -327,8 +327,8 @@ pub fn preloaded() -> PreloadedEngine {
 
 static ENGINE: AtomicPtr<EngineTable> = AtomicPtr::new(null_mut());
 
-/// Connects an engine until the process ends. This copy of the crate then marks blocks through it. It does not
-/// allocate.
+/// Connects an engine until the process ends. This copy of the crate then marks blocks through the engine. The call
+/// does not allocate.
 ///
 /// # Safety
 ///
@@ -408,8 +408,8 @@ pub(crate) fn working_bytes() -> Option<u64> {
     Some((engine()?.working_bytes)())
 }
 
-/// The usable bytes of all live blocks, if an engine records the blocks that Rust allocates. To test this, the
-/// function allocates a block and passes it to the engine.
+/// The usable bytes of all live blocks, if an engine records the blocks that Rust allocates. To test whether it does,
+/// the function allocates a block and passes it to the engine.
 pub(crate) fn heap() -> Option<u64> {
     let engine = engine()?;
     if is_itself() {

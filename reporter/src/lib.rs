@@ -48,8 +48,8 @@
 //! Computed sizes equal the requested bytes for all collections of std, with two exceptions. After removals, about
 //! one hash table in a thousand is counted with half of its size. An emptied `BTreeMap` may keep one invisible leaf.
 //! Measured sizes equal the usable bytes if the walk can see the start of a block. For hash tables, B-tree and list
-//! nodes and some `VecDeque`s it can see only addresses inside the block. For these blocks, the requested bytes
-//! count, unless DMD records them.
+//! nodes and some `VecDeque`s, the walk can see only addresses inside the block. It then counts the requested bytes,
+//! or the usable bytes if DMD records the block.
 //!
 //! # Features
 //!

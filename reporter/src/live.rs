@@ -9,7 +9,7 @@
 //!
 //! The name of the socket is `<pid>-<start>.sock`. `start` is the process's start time in clock ticks, so that the
 //! socket of an older process with the same number has another name. The socket has mode 0600, and its folder (see
-//! [`folder`]) has mode 0700 and belongs to the user. It accepts three users: the user of the process, the user that
+//! [`folder`]) has mode 0700 and belongs to the user. The socket accepts three users: the process's user, the user that
 //! started the process, if the process has changed its user, and root. The program `about-memory` looks for sockets
 //! in that folder.
 //!
@@ -46,15 +46,15 @@
 //! `dmd-log` sends allocations ten times a second, in the format of
 //! [`AllocationsLogEntry::to_json`](crate::watching::AllocationsLogEntry::to_json). It logs `per_million` of each
 //! million allocations. If the log was full, it has dropped its oldest entries, and a line `{"overflowed":true}`
-//! precedes the next entries. `{"lost":N}` counts allocations that DMD could not log. After a line from the peer, it
-//! sends the remaining entries.
+//! precedes the next entries. `{"lost":N}` counts allocations that DMD could not log. After a line from the peer,
+//! `dmd-log` sends the remaining entries.
 //!
 //! # Threads
 //!
 //! One thread listens, and another thread answers each peer. At most eight peers get answers at the same time; other
 //! peers get an error. A peer has five seconds to send its request and a minute to read the answer. Tracking lasts
 //! until the peer ends it. Collections run one after the other, and each reporter has a deadline. Reporters of
-//! [`register_local`](crate::register_local) run on their own threads, when these call
+//! [`register_local`](crate::register_local) run on their own threads, when these threads call
 //! [`answer_here`](crate::answer_here). Signal handlers of the program do not run on the threads that listen and
 //! answer.
 //!

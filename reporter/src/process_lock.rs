@@ -163,8 +163,8 @@ extern "C" fn in_child() {
 /// Wakes threads that wait until data under a [`ProcessLock`] change.
 pub(crate) struct ChangeSignal {
     count: AtomicU64,
-    /// A sleeping thread holds it. In the child process of a fork, a thread that does not exist there may hold it, so
-    /// no thread waits for this lock.
+    /// A sleeping thread holds this lock. In the child process of a fork, a thread that does not exist there may hold
+    /// it, so no thread waits for this lock.
     sleeping: Mutex<()>,
     woken: Condvar,
 }

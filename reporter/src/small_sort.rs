@@ -1,8 +1,8 @@
 //! A stable sort that adds little code to the program. The compiler compiles the sort of std again for each type of
 //! element, to five kilobytes each.
 //!
-//! Here, the part for each type only compares and swaps, by calls that are not inlined. So it is slower than the sort
-//! of std. This does not matter for lists that a person reads.
+//! Here, the part for each type only compares and swaps, by calls that are not inlined. So this sort is slower than the
+//! sort of std. This does not matter for lists that a person reads.
 
 use core::cmp::Ordering;
 

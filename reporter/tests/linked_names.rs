@@ -28,7 +28,7 @@ register_reporter!(Linked(|| {
 }));
 register_reporter!(Linked(|| {
     let registration = register_strong(Arc::new(Linked(|| "by-the-name")));
-    // Another thread needs all names, too.
+    // A collection on another thread also needs all names.
     std::thread::spawn(|| drop(collect_reports(&CollectOptions::new())))
         .join()
         .expect("a collection does not panic");

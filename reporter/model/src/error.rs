@@ -43,7 +43,7 @@ pub enum ReadError {
     Missing(&'static str),
     /// A key (first field) has a value that is not of the right type (second field).
     WrongType(&'static str, &'static str),
-    /// The file's version, as written there.
+    /// The file has another version. The field is the version as written in the file.
     Version(String),
 }
 

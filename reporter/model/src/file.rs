@@ -1,7 +1,7 @@
 //! Reads and writes `memory-report.json` and `memory-report.json.gz`, Firefox's own format. Firefox's about:memory
 //! loads files of this module, and this module loads files of Firefox.
 //!
-//! Reading and writing both stream: they need memory for the [`ReportSet`] and for a window of about 1 MiB. The
+//! The reader and the writer stream: each needs memory for the [`ReportSet`] and a window of about 1 MiB. The
 //! reader trusts no file: [`ReadOptions`] contains the limits. A fault of a single report becomes a
 //! [`Warning`](crate::Warning). The warning's subject is the place, such as `reports[12].amount`.
 

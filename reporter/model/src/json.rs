@@ -22,7 +22,7 @@ pub fn push_string(to: &mut String, text: &str) {
             0..b' ' => "\\u00",
             _ => continue,
         };
-        // The byte is ASCII, so both of its ends are at character boundaries.
+        // The escaped bytes are ASCII, so `plain` and `at` are at character boundaries.
         to.push_str(&text[plain..at]);
         to.push_str(escape);
         if escape.len() > 2 {

@@ -184,7 +184,7 @@ pub fn write<T, E: From<io::Error>>(
     }
 }
 
-/// Whether the path is below `/proc`. That folder contains the open files of processes, and `/dev/stdout` leads to it.
+/// Whether the path is below `/proc`. `/proc` contains the open files of processes, and `/dev/stdout` is a link to it.
 fn is_process_s(path: &Path) -> bool {
     cfg!(unix) && fs::canonicalize(folder_of(path)).is_ok_and(|folder| folder.starts_with("/proc"))
 }

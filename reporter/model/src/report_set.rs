@@ -1,4 +1,4 @@
-//! A compact list of reports with their warnings. A collection returns one, and so does reading a file.
+//! A compact list of reports with their warnings. A collection returns such a list, and so does the reader of files.
 //!
 //! A set owns all text. Paths are stored one after the other in chunks, and each process name and description is
 //! stored once. A report takes 40 bytes and its path, so a million reports fit in 100 MB.
@@ -43,8 +43,9 @@ pub struct ReportRow {
     chunk: u32,
     start: u32,
     len: u32,
-    /// The number of the process in the set's names of processes, and that of the description.
+    /// The number of the process's name in the set's names of processes.
     process: u32,
+    /// The number of the description in the set's descriptions.
     description: u32,
     kind: Kind,
     units: Units,

@@ -29,7 +29,7 @@ pub struct SkippedPart {
 }
 
 impl SkippedPart {
-    /// A single part of this type.
+    /// A part of this type that was skipped once.
     pub fn new(reason: SkipReason, type_name: &'static str) -> Self {
         Self { reason, type_name, times: 1 }
     }

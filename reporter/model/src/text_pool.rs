@@ -1,4 +1,4 @@
-//! Texts, each stored once. For the crates of this workspace.
+//! A pool that stores each text only once. The crates of this workspace use it.
 
 use core::fmt::Debug;
 use core::hash::{BuildHasher as _, Hash};
@@ -59,7 +59,7 @@ pub struct TextPool<S: TextStore = String> {
     numbers: HashTable<u32>,
     /// Seeded, because the author of a file can choose texts that collide.
     hasher: DefaultHashBuilder,
-    /// The number of the last text that was interned. Often, a text follows itself.
+    /// The number of the last text that was interned. Often, the next text is the same text.
     last: Option<u32>,
 }
 

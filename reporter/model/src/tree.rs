@@ -120,8 +120,8 @@ fn named(process: &str) -> Cow<'_, str> {
 /// With fewer reports for each thread, threads cost more than they save.
 const REPORTS_A_THREAD: usize = 100_000;
 
-/// The maximum number of threads. More do not help, since most sets have few processes. A query for the number of
-/// processors allocates ten kilobytes.
+/// The maximum number of threads. More threads do not help, since most sets have few processes. The number is a
+/// constant, since a query for the number of processors allocates ten kilobytes.
 const MOST_THREADS: usize = 4;
 
 /// The trees of all processes, built on several threads if there are many reports; no thread outlives the call.
@@ -138,7 +138,7 @@ fn finish_all(builders: Vec<TreeBuilder<'_>>, reports: usize) -> Vec<(ProcessTre
     };
     let done = std::thread::scope(|scope| {
         let spawn = |_| std::thread::Builder::new().spawn_scoped(scope, work);
-        // If a thread cannot start, the others do its work.
+        // If a thread cannot start, the other threads do its work.
         let helpers: Vec<_> = (1..threads).map_while(|i| spawn(i).ok()).collect();
         let mut done = work();
         for helper in helpers {

@@ -52,15 +52,15 @@ pub(crate) fn in_use() -> bool {
 }
 
 /// The layout to allocate a block with a tag. The block then starts at a granule of the table and reaches into the next
-/// one. `None` if the layout would be too large.
+/// granule. `None` if the layout would be too large.
 #[inline]
 #[allow(unsafe_code, reason = "the condition holds, and the compiler would keep the safe function's check")]
 pub(super) fn raised(layout: Layout) -> Option<Layout> {
     // The size of a layout is at most `isize::MAX`, so rounding up does not overflow.
     let size = layout.size().next_multiple_of(table::UNIT).max(table::LEAST_SIZE);
     let align = layout.align().max(table::GRANULE);
-    // SAFETY: `align` is a power of two, since both alignments are; and `size`, rounded up to it, is at most `isize::MAX`
-    // if the condition holds.
+    // SAFETY: `align` is the larger of two powers of two. If the condition holds, `size` rounded up to `align` is at
+    // most `isize::MAX`.
     (size <= isize::MAX as usize - align).then(|| unsafe { Layout::from_size_align_unchecked(size, align) })
 }
 

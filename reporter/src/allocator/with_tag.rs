@@ -64,13 +64,15 @@ impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
             return moved;
         }
         let old = raised(layout).unwrap_or(layout);
-        // SAFETY: the caller guarantees a live block of `self`; `self.0` allocated it with the layout `old`, since it has a tag.
+        // SAFETY: the caller guarantees a live block of `self`. The block has a tag, so `self.0` allocated it with the
+        // layout `old`.
         let before = unsafe { self.0.usable_size(pointer, old) };
         let Some(new) = raised(wanted) else {
             tags::add(pointer, tag, before);
             return core::ptr::null_mut();
         };
-        // SAFETY: as above, and the size of `new` is not 0 and, rounded up to the alignment of `old`, valid.
+        // SAFETY: the caller guarantees a live block; `self.0` allocated it with the layout `old`. The size of `new` is
+        // not 0, and does not exceed `isize::MAX` when it is rounded up to the alignment of `old`.
         let moved = unsafe { self.0.realloc(pointer, old, new.size()) };
         if moved.is_null() {
             // The table has room, since the block had a tag a moment ago.
@@ -101,7 +103,7 @@ impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
     ///
     /// # Safety
     ///
-    /// Both are live blocks of `self.0` with these layouts, they do not overlap, and the first block has no tag.
+    /// `from` and `to` are live blocks of `self.0` with these layouts and do not overlap. `from` has no tag.
     unsafe fn move_contents(&self, from: *mut u8, old: Layout, to: *mut u8, new: Layout) {
         // SAFETY: the caller guarantees two live blocks of at least this size that do not overlap.
         unsafe { core::ptr::copy_nonoverlapping(from, to, old.size().min(new.size())) };

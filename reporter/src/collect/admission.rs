@@ -6,8 +6,8 @@
 //! numbers are bounded:
 //!
 //! - The number of simultaneous collections: when [`MOST_AT_ONCE`] collections run, further collections are refused
-//!   until all of them have ended. If new collections were allowed as soon as one ends, the waiting reporters would
-//!   start as many collections again.
+//!   until all of them have ended. Otherwise, the waiting reporters would start a new collection whenever one
+//!   collection ends.
 //! - The length of a chain of collections in which each starts during the previous one ([`LONGEST_CHAIN`]). Such a
 //!   chain occurs if the reporter does not wait for its thread: then few collections run at the same time.
 
@@ -31,7 +31,7 @@ static UNDER_WAY: ProcessLock<UnderWay> =
     ProcessLock::new(UnderWay { process: 0, chains: Vec::new(), is_full: false });
 static REFUSED: AtomicU64 = AtomicU64::new(0);
 
-/// The permission to collect. It ends when it is dropped.
+/// The permission for one collection. The collection counts as running until the permission is dropped.
 pub(crate) struct CollectRight {
     process: u32,
     chain: u32,

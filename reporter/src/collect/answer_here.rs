@@ -38,8 +38,8 @@ std::thread_local! {
 /// A thread with reporters of [`register_local`](crate::register_local) calls this function whenever it has time for
 /// them, for example once per turn of its event loop. If no collection waits, the call costs one relaxed load. If a
 /// loop may sleep longer than a collection waits (about two seconds for `about-memory show`), it needs a timeout.
-/// Without one, the collection warns that the thread did not answer. While another thread answers the same
-/// collection, the call waits for that thread, but not longer than the collection does.
+/// Without a timeout, the collection warns that the thread did not answer. While another thread answers the same
+/// collection, the call waits for that thread, but at most until the collection stops waiting.
 ///
 /// If a reporter panics, only its own reports are lost. Inside a reporter the call does nothing.
 ///
@@ -78,7 +78,7 @@ std::thread_local! {
 /// });
 /// # is_ready.recv().unwrap();
 ///
-/// // As a live request does:
+/// // A live request collects in the same way:
 /// let reports = memory_reporter::collect_reports(&CollectOptions::new().ask_threads(Duration::from_secs(5)));
 /// assert!(reports.iter().any(|report| report.path == "explicit/script"));
 /// # stop.send(()).unwrap();
@@ -108,7 +108,7 @@ fn answer() {
     for request in requests {
         request.answer(&thread);
     }
-    // This must come last: a request that closes without an answer of this thread marks the thread as silent.
+    // This call must come last: a request that closes without an answer of this thread marks the thread as silent.
     thread.set_silent(false);
 }
 
@@ -143,7 +143,7 @@ impl AskedThread {
 pub(super) struct ReporterAnswer {
     pub(super) name: ReporterName,
     pub(super) outcome: RunOutcome,
-    /// The result of dropping the reporter, if this was its last owner.
+    /// The result of dropping the reporter, if its run was the last owner.
     pub(super) dropped: ContainedResult<()>,
     /// The index of the thread in `asked`.
     thread: usize,
@@ -319,7 +319,7 @@ impl AskedThread {
     fn absence(&self, anonymize: bool, at_most: Duration) -> Option<ThreadAbsence> {
         let (kind, why) = match self.progress {
             ThreadProgress::Done => return None,
-            // The reporters of an ended thread are gone, too.
+            // A thread that has ended has dropped its reporters, so no reports are missing.
             ThreadProgress::Asked if self.thread.has_ended() => return None,
             ThreadProgress::Asked if self.thread.is_silent() => {
                 let why = "it does not call memory_reporter::answer_here(), or has not called it since it missed an \

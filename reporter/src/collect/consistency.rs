@@ -5,7 +5,7 @@ use core::hash::BuildHasher as _;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use memory_report::{ReportSet, Warning, WarningKind};
 
-/// More warnings would add no information.
+/// The maximum number of warnings. More warnings would add no information.
 const MOST_WARNINGS: usize = 20;
 
 pub(crate) fn check(set: &mut ReportSet) {

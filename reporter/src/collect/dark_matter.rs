@@ -16,7 +16,7 @@ const TWICE: &str = "twice-reported";
 const OURS: [&str; 2] = ["memory_reporter", "memory_report"];
 /// A view hides nodes with less than this fraction (1 / `TINY`) of their tree.
 const TINY: i64 = 100;
-/// Bytes that other threads allocate or free while a collection runs, at most, as far as a reader cares.
+/// A difference of at most this many bytes is attributed to other threads, which allocate while the collection runs.
 const NOISE: i64 = 16 << 10;
 /// The description of memory that was reported by amount lists at most this many paths.
 const NAMED: usize = 5;
@@ -46,8 +46,8 @@ pub(crate) fn add(
         let whole = i128::from(sums.unclassified()) - i128::from(modules.total());
         let whole = whole + i128::from(counted_twice) + i128::from(by_amount.total());
         let mut rest = i64::try_from(whole.clamp(i64::MIN.into(), i64::MAX.into())).unwrap_or_default();
-        // Since `heap-allocated` was read, other threads have allocated blocks, and so has the collection itself. In
-        // a program without symbols, the crates of these blocks are unknown.
+        // Other threads and the collection itself have allocated blocks after `heap-allocated` was read. In a program
+        // without symbols, the crates of these blocks are unknown.
         if rest < 0 && -rest <= (modules.total() / TINY).max(NOISE).saturating_add(own.max(0)) {
             rest = -modules.take_from_largest(-rest);
         }

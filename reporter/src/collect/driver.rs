@@ -75,8 +75,8 @@ impl CollectOptions {
     /// Runs reporters on a separate thread. The collection stops waiting for a reporter that takes longer than
     /// `deadline`: a warning names the reporter, and no collection runs it again until it has ended. Reporters that
     /// are borrowed or belong to one thread still run on the caller's thread, without a limit. Default: no deadline.
-    /// All reporters then run on the caller's thread, and if a reporter never returns, the collection does not return
-    /// either.
+    /// Without a deadline, all reporters run on the caller's thread. If a reporter never returns, the collection never
+    /// returns.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
@@ -96,7 +96,7 @@ impl CollectOptions {
 
     /// Adds the tree `resident-map/`. It adds up to `resident`: the resident part of `explicit`, and the other
     /// resident bytes of each mapping. Also adds the trees `proportional-map/`, `swap-map/`, `huge-pages/` and
-    /// `hugetlb/`. The collection reads a file of the system for this, which takes a while in a large process.
+    /// `hugetlb/`. For these trees the collection reads a file of the system. This is slow in a large process.
     /// Default: no. On systems other than Linux the option adds nothing.
     #[must_use]
     pub fn resident_map(mut self, resident_map: bool) -> Self {
@@ -105,7 +105,7 @@ impl CollectOptions {
     }
 
     /// While DMD records in dark-matter mode, the collection marks the blocks that it counts. It then adds DMD's rows
-    /// about all other blocks below `explicit/heap-unclassified`. For this, DMD looks up symbols in this process:
+    /// about all other blocks below `explicit/heap-unclassified`. For the rows, DMD looks up symbols in this process:
     /// with much debug information the lookup takes seconds, and more memory than the program. Default: yes.
     #[must_use]
     pub fn dark_matter(mut self, dark_matter: bool) -> Self {
@@ -113,7 +113,7 @@ impl CollectOptions {
         self
     }
 
-    /// Warns about a reporter that takes longer. Default: one second.
+    /// Warns about a reporter that takes longer than `slow`. Default: one second.
     #[must_use]
     pub fn slow(mut self, slow: Duration) -> Self {
         self.slow = slow;
@@ -135,8 +135,8 @@ impl CollectOptions {
 ///
 /// A call from inside a reporter returns an empty set. This set and the set of the current collection both contain a
 /// warning. A reporter must not start a collection on another thread either. At most 32 collections run at the same
-/// time. Further collections return empty sets with a warning. The collection that runs such a reporter gets a
-/// warning, too.
+/// time. Further collections return empty sets with a warning. The set of the collection that ran the reporter at
+/// fault also contains a warning.
 pub fn collect_reports(options: &CollectOptions) -> ReportSet {
     let mut driver = match CollectionDriver::start(options, true) {
         Ok(driver) => driver,
@@ -291,7 +291,7 @@ impl<'a> CollectionDriver<'a> {
             None => format!("Main Process (pid {})", std::process::id()).into(),
         };
         let mut set = ReportSet::new();
-        // An engine that records all blocks knows their usable sizes, too.
+        // A declared allocator returns usable sizes. So does an engine that records all blocks.
         let usable_size_known = allocator::declared().is_some() || engine_abi::records_program();
         set.set_usable_size_known(usable_size_known);
         set.add_name_patterns(name_pattern::linked());
@@ -399,7 +399,7 @@ impl<'a> CollectionDriver<'a> {
                 self.collector = Some(collector);
                 Answer::Given(Box::new(given))
             }
-            // The collection leaves this thread to its job; the next reporter gets a new thread.
+            // The job keeps this thread; the next reporter gets a new thread.
             None => Answer::TimedOut(deadline),
         }
     }
@@ -475,7 +475,7 @@ impl<'a> CollectionDriver<'a> {
     }
 
     fn finish(mut self) -> ReportSet {
-        // Withdraws again, as late as possible: these reporters may have continued to mark blocks.
+        // Withdraws the marks of late reporters again, as late as possible: such reporters may have marked more blocks.
         self.late.iter().for_each(|late| late.withdraw(&[]));
         if let Some(collecting) = self.dark_matter.take() {
             let process = Arc::clone(&self.brief.process);

@@ -56,9 +56,9 @@ impl fmt::Debug for PressureHook {
     }
 }
 
-/// Runs the memory-pressure hooks three times, since one hook may allow another to free more. Then lets the allocator
-/// return unused pages to the system. If a hook panics, the other hooks still run. If a hook calls this function, the
-/// call does nothing.
+/// Runs the memory-pressure hooks three times, since a hook may allow another hook to free more memory. Then lets the
+/// allocator return unused pages to the system. If a hook panics, the other hooks still run. If a hook calls this
+/// function, the call does nothing.
 ///
 /// The call is a cycle of the collector [`MemoryPressure`], with the reason `"MEM_PRESSURE"`. The callbacks of
 /// [`on_garbage_collection`](crate::watching::on_garbage_collection) receive the cycle, with a slice for each of the

@@ -20,7 +20,7 @@ std::thread_local! {
     static FOR_DUMP: Cell<ForDump> = const { Cell::new(ForDump { ask_threads: None, anonymize: false }) };
 }
 
-/// Runs `dump`. In it, the engine calls [`run_reporters`] on this thread.
+/// Runs `dump`. During this call, the engine calls [`run_reporters`] on this thread.
 #[cfg(feature = "live")]
 pub(crate) fn for_dump<T>(how: ForDump, dump: impl FnOnce() -> T) -> T {
     FOR_DUMP.set(how);
@@ -39,6 +39,6 @@ pub extern "C" fn run_reporters(milliseconds: u64) {
     let ForDump { ask_threads, anonymize } = FOR_DUMP.get();
     options.ask_threads = ask_threads;
     options = options.anonymize(anonymize);
-    // The driver catches the panics of single reporters. This catches all other panics.
+    // The driver catches the panics of single reporters. This call catches all other panics.
     let _ = isolation::contain(|| drop(collect_reports(&options)));
 }

@@ -21,14 +21,14 @@ pub(crate) enum PointerAnswer {
     Block(usize),
     /// The engine has no block for the pointer, but it may not record all blocks.
     Unknown,
-    /// The engine records all blocks, and the pointer belongs to no block.
+    /// The engine records all blocks, and the pointer does not belong to a block.
     Fault(PointerFault),
 }
 
 /// The reason why a pointer does not belong to a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PointerFault {
-    /// The pointer is in no block.
+    /// The pointer is outside of all blocks.
     NotHeap,
     /// The pointer is inside a block, not at its start.
     Interior,
@@ -75,7 +75,7 @@ impl Marks {
         (self.engine.is_unreported)(inside.cast())
     }
 
-    /// Adds to the bytes that reports claim at the path.
+    /// Adds `bytes` to the bytes that reports claim at the path.
     pub(crate) fn claim(self, bytes: i64) {
         (self.engine.claim)(self.path, u64::try_from(bytes).unwrap_or(0));
     }
@@ -121,7 +121,7 @@ pub(crate) fn is_known(start: *const u8) -> bool {
     engine().is_some_and(|engine| (engine.site)(start.cast()) != 0)
 }
 
-/// Marks a block as reported for as long as it lives. Counters use this. False if no engine has the block.
+/// Marks a block as reported for as long as it lives. Counters call this function. False if no engine has the block.
 pub(crate) fn mark_on_alloc(start: *const u8) -> bool {
     engine().is_some_and(|engine| (engine.mark)(start.cast(), NO_PATH, ON_ALLOC | FOREIGN) != 0)
 }

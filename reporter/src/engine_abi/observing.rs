@@ -37,7 +37,7 @@ pub type EachName = unsafe extern "C" fn(context: *mut c_void, name: &EngineType
 pub struct EngineTypeName<'a>(ForeignText<'a>);
 
 impl<'a> EngineTypeName<'a> {
-    /// For an engine that calls [`EachName`].
+    /// A name that an engine passes to [`EachName`].
     pub fn new(name: &'a str) -> Self {
         Self(ForeignText::new(name))
     }

@@ -57,7 +57,7 @@ pub(crate) fn unrecorded<T>(body: impl FnOnce() -> T) -> T {
         match (call.1, call.0) {
             (Some(Ok(value)), _) => value,
             (Some(Err(panic)), _) => resume_unwind(panic),
-            // The engine has not called the body, against the contract of its table.
+            // The engine has broken the contract of its table: it has not called the body.
             (None, Some(body)) => body(),
             (None, None) => unreachable!("the body has run, or it is still there"),
         }
@@ -68,7 +68,7 @@ pub(crate) fn unrecorded<T>(body: impl FnOnce() -> T) -> T {
     }
 }
 
-/// A copy of this process. Dropping this ends the copy.
+/// A copy of this process. Dropping the `LiveCopy` ends the copy.
 pub(crate) struct LiveCopy {
     engine: &'static EngineTable,
     copy: CopyHandle,
@@ -85,11 +85,11 @@ impl LiveCopy {
         Ok(Self { engine, copy })
     }
 
-    /// Makes one that the reader in the engine's options keeps. Errors are as in [`make`](Self::make).
+    /// Makes a copy for the reader that the engine's options name. Errors are as in [`make`](Self::make).
     #[allow(unsafe_code, reason = "calls a function of another library")]
     pub(crate) fn keep() -> io::Result<()> {
         let engine = engine().ok_or(io::ErrorKind::Unsupported)?;
-        // SAFETY: the function takes null.
+        // SAFETY: the contract of `copy_process` allows null.
         done(unsafe { (engine.copy_process)(core::ptr::null_mut()) })
     }
 

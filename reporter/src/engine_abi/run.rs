@@ -72,7 +72,8 @@ impl Drop for MarkerEntry {
     }
 }
 
-/// A collection that requests rows of unreported memory. Its run must have started with `rows`. It ends when dropped.
+/// A collection that requests rows of unreported memory. Its run must have started with `rows`. Dropping
+/// this value ends the collection.
 #[derive(Debug)]
 pub(crate) struct DarkMatterCollection(Option<MarkingRun>);
 

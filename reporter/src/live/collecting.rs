@@ -13,7 +13,7 @@ const REQUEST: &str = "collect";
 
 /// Registers a function that collects the program's garbage on request, like the button GC of about:memory. The
 /// program must [listen](crate::listen). `collect` should run each of the program's collectors to the end of a cycle.
-/// It runs on a thread of the listener, for one peer at a time; meanwhile other peers get an error.
+/// `collect` runs on a thread of the listener, for one peer at a time; meanwhile other peers get an error.
 ///
 /// ```
 /// use std::sync::Mutex;

@@ -22,12 +22,12 @@ pub(super) const REQUEST: &str = "dmd-dump";
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
-/// The process that sends dumps, in the upper half, and the number of these dumps. The child of a fork has no thread that
-/// sends one.
+/// The process that sends dumps, in the upper half, and the number of these dumps. The child of a fork ignores its
+/// parent's number, since no thread of the child sends these dumps.
 static SENDING: AtomicU64 = AtomicU64::new(0);
 const PROCESS_SHIFT: u32 = 32;
 
-/// A dump that is being written or sent, until this is dropped.
+/// A dump that is being written or sent, until this value is dropped.
 struct SentDump;
 
 impl SentDump {
@@ -52,7 +52,7 @@ fn sending(word: u64) -> u64 {
 fn change_sending(change: impl Fn(u64) -> u64) {
     let process = u64::from(std::process::id()) << PROCESS_SHIFT;
     let changed = |word| Some(process | change(sending(word)));
-    // The function always gives a value.
+    // `changed` always returns a value, so the update cannot fail.
     let _ = SENDING.fetch_update(Ordering::AcqRel, Ordering::Acquire, changed);
 }
 

@@ -45,8 +45,9 @@ fn keep(listening: ListenGuard) {
     *LISTENING.lock() = Some(listening);
 }
 
-/// Stops what the environment variable `ABOUT_MEMORY` started in this process. A program calls this if it starts
-/// other programs and the variable is for them. The variable stays in the environment.
+/// Stops the listener and the signal handlers that the environment variable `ABOUT_MEMORY` started in this process. A
+/// program calls this function if the variable is for the programs that it starts. The variable stays in the
+/// environment.
 pub fn ignore_environment() {
     let listening = LISTENING.lock().take();
     drop(listening);

@@ -84,7 +84,7 @@ pub(super) fn run(request: &str, line: &str, out: &mut dyn Write) -> Option<io::
     let entry = FUNCTIONS.lock().iter().find(|entry| entry.request == request).cloned();
     match entry {
         Some(entry) => {
-            // The error is a value of the program too, so only its text leaves this closure.
+            // The error may contain a value of the program, so only its kind and its text leave this closure.
             let plain = |error: io::Error| io::Error::new(error.kind(), error.to_string());
             let answered = isolation::contain(|| (entry.answer)(line, out).map_err(plain));
             // If the function was removed meanwhile, this drops its last owner. The panic hook has already reported a

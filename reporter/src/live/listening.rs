@@ -151,8 +151,8 @@ impl Drop for SharedListener {
 
 static CURRENT: ProcessLock<Weak<SharedListener>> = ProcessLock::new(Weak::new());
 
-/// Removes the socket, and lets peers get the dumps that they wait for. Whatever thread ends the program calls this, so it
-/// waits for no lock.
+/// Removes the socket, and lets peers get the dumps that they wait for. The thread that ends the program calls this
+/// function and may hold any lock, so the function does not wait for locks.
 fn at_exit() {
     dmd_dump::finish();
     if let Some(current) = CURRENT.try_lock()

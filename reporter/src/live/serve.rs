@@ -188,7 +188,7 @@ fn record(peer: &mut Peer, path: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Why there is no copy.
+/// Sends the reason why there is no copy.
 fn refuse_copy(peer: &mut Peer, error: &io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::Unsupported {
         return refuse(peer, "DMD records nothing in this process now, or the system cannot copy processes");
@@ -196,7 +196,8 @@ fn refuse_copy(peer: &mut Peer, error: &io::Error) -> io::Result<()> {
     refuse(peer, &format!("cannot copy the process: {error}"))
 }
 
-/// Makes a copy for the reader in DMD's options. The answer has no number: the reader learns it from the copy.
+/// Makes a copy for the reader in DMD's options. The answer contains the number 0: the reader gets
+/// the number from the copy.
 fn keep_copy(peer: &mut Peer) -> io::Result<()> {
     match engine_abi::LiveCopy::keep() {
         Ok(()) => peer.write_all(CopyAnswer { version: VERSION, pid: 0 }.to_line().as_bytes()),

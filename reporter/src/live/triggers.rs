@@ -17,8 +17,8 @@ use super::turns::{DEADLINE, collect_alone, minimize_alone};
 /// minimizes memory usage first.
 ///
 /// The file is `memory-report-<seconds since 1970>-<pid>.json.gz`, with a number added if that name exists. Only this
-/// user can read the file. Until it is complete, `incomplete-` precedes its name. If DMD records the process, it also
-/// saves `dmd-<the same>.json.gz`. Errors go to stderr, one line each, since there is no caller to return them to.
+/// user can read the file. Until it is complete, `incomplete-` precedes its name. If DMD records the process, the
+/// signal also saves `dmd-<the same>.json.gz`. Errors go to stderr, one line each, since no caller can receive them.
 ///
 /// The signal handler only writes a byte to a pipe, and a thread does the work. The child process of a fork ignores
 /// both signals.

@@ -71,7 +71,7 @@ impl<J> WorkerQueue<J> {
     fn wait(&self) -> Option<J> {
         let mut state = self.lock();
         if is_hosted() {
-            // A host's thread must not stay while it is idle, since the program must not see it.
+            // A thread of a host ends when it has no job, so that the program does not see the thread.
             state.workers -= 1;
             return None;
         }

@@ -35,7 +35,7 @@ pub trait ErasedMallocSizeOf {
     fn erased_size_of_excluding_this(&self, ops: &mut MallocSizeOfOps<ErasedReading<'_>>) -> usize;
 }
 
-/// Only for sized types, so that `dyn Trait` implements the companion if and only if it is a supertrait.
+/// Only for sized types, so that `dyn Trait` implements the companion if and only if the companion is its supertrait.
 impl<T: MallocSizeOf> ErasedMallocSizeOf for T {
     fn erased_size_of_excluding_this(&self, ops: &mut MallocSizeOfOps<ErasedReading<'_>>) -> usize {
         self.size_of_excluding_this(ops)
@@ -52,7 +52,7 @@ macro_rules! malloc_size_of_dyn {
                 &self,
                 ops: &mut $crate::MallocSizeOfOps<R>,
             ) -> usize {
-                // This compiles only if the companion is a supertrait; otherwise the impl would call itself.
+                // The call compiles only if the companion is a supertrait; otherwise the impl would call itself.
                 ops.erased(|ops| {
                     <dyn $trait + 'dynamic as $crate::measure::ErasedMallocSizeOf>::erased_size_of_excluding_this(self, ops)
                 })

@@ -1,5 +1,5 @@
-//! The layouts of blocks to which std's collections give no access. This module repeats std's nodes. The tests check
-//! it against a counting allocator on every toolchain.
+//! The layouts of blocks to which std's collections give no access. This module copies the types of std's nodes. The
+//! tests compare its layouts with a counting allocator on every toolchain.
 
 pub(crate) mod btree;
 pub(crate) mod hash_table;

@@ -1,5 +1,5 @@
 //! For the attributes `with` and `each` of the derive: a function measures a field, or the value behind the field's
-//! locks and pointers. The argument of the function decides which.
+//! locks and pointers. The type of the function's argument decides between the field and the value.
 
 use core::marker::PhantomData;
 use std::rc::Rc;

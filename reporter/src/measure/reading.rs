@@ -1,7 +1,7 @@
 //! The meaning of a walk. A [`Reading`] in the ops decides it, so that one derive serves all meanings.
 //!
-//! A reading is a type parameter, so that the computed reading compiles to a plain sum, as if written manually. Its
-//! core, [`WalkObserver`], is object-safe. Below a `dyn` value, the walk uses only this core.
+//! A reading is a type parameter, so that the computed reading compiles to a plain sum, as if written manually. The
+//! core of a reading, [`WalkObserver`], is object-safe. Below a `dyn` value, the walk uses only this core.
 
 use core::fmt;
 
@@ -91,7 +91,7 @@ pub trait WalkObserver: SealedReading {
 /// The meaning of a walk: see [`ComputedReading`](crate::measure::ComputedReading) and
 /// [`MeasuredReading`](crate::measure::MeasuredReading).
 ///
-/// An impl of [`MallocSizeOf`](crate::MallocSizeOf) is generic over it. The trait is sealed.
+/// An impl of [`MallocSizeOf`](crate::MallocSizeOf) is generic over the reading. The trait is sealed.
 pub trait Reading: WalkObserver + Sized {
     /// Whether the reading needs the names of fields and types. The walk must then visit plain data too.
     ///

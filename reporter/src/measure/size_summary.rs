@@ -139,7 +139,7 @@ impl Reading for SummaryReading {
 /// Measures the heap that `value` owns in one walk: requested bytes, usable bytes and blocks.
 ///
 /// `usable` equals [`malloc_size_of`](crate::malloc_size_of()). Bytes that a manual impl adds without naming a block
-/// count as requested, but in no block.
+/// count as requested bytes, but not as a block.
 ///
 /// ```
 /// let names = vec![String::from("ab"), String::from("cde")];

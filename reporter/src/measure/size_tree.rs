@@ -75,7 +75,7 @@ pub use node::SizeNode;
 ///
 /// It has three output forms: [`reports`](Self::reports) for about:memory, [`folded`](Self::folded) stacks for flame
 /// graphs, and nested objects for serde, with `name`, `type`, `bytes`, `slop`, `blocks`, `count` and `children`.
-/// There, `bytes` are usable bytes and include the children's bytes.
+/// In these objects, `bytes` are usable bytes and include the children's bytes.
 #[derive(Clone, Debug)]
 pub struct SizeTree {
     /// All nodes. Each node precedes its children.

@@ -13,7 +13,7 @@ use crate::platform;
 
 /// The minimum of free stack, for frames that have not occurred yet and for code that never checks.
 const RED_ZONE: usize = 256 * 1024;
-/// The size of a new stack. It is larger if four red zones are larger. Untouched pages cost no memory.
+/// The smallest size of a new stack. A new stack has at least four times the red zone. Untouched pages cost no memory.
 const FRESH_STACK: usize = 4 * 1024 * 1024;
 /// The distance from the current depth to both ends of a new window, in bytes.
 const WINDOW: usize = 64 * 1024;

@@ -7,7 +7,7 @@ use super::reading::Reading;
 /// The edge to the part of a value that is known only by the value's own figure. A size tree shows this name.
 pub(super) const STATED: Edge = Edge::Field("(stated)");
 
-/// The type of that part. It differs from the value's type, since a tree merges parts of one type.
+/// The type of the part behind [`STATED`]. It differs from the value's type, since a tree merges parts of one type.
 struct StatedPart<T: ?Sized>(core::marker::PhantomData<T>);
 
 /// The name of the value's type, extracted from the name of the part's type.

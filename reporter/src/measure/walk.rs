@@ -71,7 +71,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         if !needs_walk && !self.wants_names() {
             return 0;
         }
-        // It does not call `part_with`: the compiler would generate one more function for each type.
+        // This function does not call `part_with`: the compiler would generate one more function for each type.
         if !self.wants_steps() {
             return walk(value, self).min(MOST_BYTES);
         }
@@ -117,7 +117,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         size: usize,
     ) -> usize {
         if T::NEEDS_WALK && !self.has_room() {
-            // SAFETY: the caller guarantees the same.
+            // SAFETY: the caller guarantees the same precondition.
             return self
                 .contents_deep(&mut |ops: &mut Self| unsafe { ops.plain_block_with_contents(value, size) });
         }

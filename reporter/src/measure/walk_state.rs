@@ -35,11 +35,11 @@ pub struct WalkState {
     tagged: TaggedBytes,
     /// With an engine: the address of the shared block that the next call of `block` should name.
     awaited: Option<usize>,
-    /// With an engine: the pointers of the current report that belong to no block.
+    /// With an engine: the pointers of the current report that do not belong to a block.
     faults: Vec<FaultyPointers>,
 }
 
-/// Pointers to values of one type that belong to no block.
+/// Pointers to values of one type that do not belong to a block.
 #[derive(Clone, Debug)]
 pub(crate) struct FaultyPointers {
     pub(crate) fault: PointerFault,
@@ -47,7 +47,8 @@ pub(crate) struct FaultyPointers {
     pub(crate) times: usize,
 }
 
-/// Types, and the bytes that their values have stated of themselves. Most walks have none, so the list is boxed.
+/// Types, and the bytes that their values have stated of themselves. The list is boxed, since most walks find no such
+/// types.
 #[derive(Debug, Default)]
 struct StatedTypes(Vec<(&'static str, usize)>);
 
@@ -115,8 +116,8 @@ impl WalkState {
         }
     }
 
-    /// With an engine: adds a block of `bytes` bytes that the walk has found by a pointer to it or into it. A null
-    /// pointer names no block.
+    /// With an engine: adds a block of `bytes` bytes that the walk has found by a pointer to it or into it. With a null
+    /// pointer, adds no block.
     #[inline]
     pub(crate) fn note_named(&mut self, block: &WalkedBlock, bytes: usize) {
         if !block.pointer.is_null() {
@@ -149,7 +150,7 @@ impl WalkState {
         }
     }
 
-    /// Records that this pointer belongs to no block, as the engine found. Returns 0, the bytes to count.
+    /// Records that the engine has no block for this pointer. Returns 0, the bytes to count.
     #[cold]
     pub(crate) fn note_fault(&mut self, fault: PointerFault, block: &WalkedBlock) -> usize {
         let type_name = (block.type_name)();
@@ -160,7 +161,7 @@ impl WalkState {
         0
     }
 
-    /// Returns and clears the pointers of the current report that belong to no block.
+    /// Returns and clears the pointers of the current report that do not belong to a block.
     pub(crate) fn take_faults(&mut self) -> Vec<FaultyPointers> {
         core::mem::take(&mut self.faults)
     }

@@ -91,7 +91,8 @@ pub(crate) fn zeroed_pages(bytes: usize) -> Option<NonNull<u8>> {
     if pages == libc::MAP_FAILED {
         return None;
     }
-    // A huge page would take memory for hundreds of pages that stay unused. A kernel without huge pages ignores this.
+    // A huge page would take memory for hundreds of pages that stay unused. If the kernel has no huge pages, the call
+    // fails without an effect.
     // SAFETY: the mapping is new, and the advice does not change its contents.
     unsafe { libc::madvise(pages, bytes, libc::MADV_NOHUGEPAGE) };
     NonNull::new(pages.cast())

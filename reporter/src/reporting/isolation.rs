@@ -24,8 +24,8 @@ std::thread_local! {
 
 /// Runs code of the program. The error is the text of its panic.
 ///
-/// It must not be inlined. In release builds for x86-64, Rust 1.95 compiled a larger function around it wrongly: the
-/// landing pad read the panic from a wrong register.
+/// The function must not be inlined. In release builds for x86-64, Rust 1.95 compiled a function that contained this
+/// code wrongly: the landing pad read the panic from a wrong register.
 #[inline(never)]
 pub fn contain<T>(code: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(code)).map_err(panic_text)
@@ -57,8 +57,8 @@ pub(crate) fn is_reporting() -> bool {
     REPORTING.get() != ReportingState::No
 }
 
-/// Whether code of a reporter runs on this thread. A collection calls it at its start: it also records that the code
-/// has tried to collect.
+/// Whether code of a reporter runs on this thread. A collection calls this function at its start. So the function also
+/// records that the code has tried to collect.
 pub(crate) fn is_nested() -> bool {
     if REPORTING.get() == ReportingState::No {
         return false;

@@ -119,7 +119,7 @@ pub(crate) struct LocalThread {
     /// forked runs.
     process: AtomicU32,
     reporters: AtomicUsize,
-    /// Whether the thread has not read requests since it missed one, or has never read any.
+    /// Whether the thread has missed a request and has not read requests since, or has never read a request.
     is_silent: AtomicBool,
     has_ended: AtomicBool,
 }
@@ -178,7 +178,7 @@ impl Drop for ThisThread {
     }
 }
 
-/// This thread. Adds it to the list; `None` if the thread is ending.
+/// Returns this thread, and adds it to the list if it is missing there. `None` if the thread is ending.
 pub(crate) fn this_thread() -> Option<Arc<LocalThread>> {
     let thread = THIS.try_with(|this| Arc::clone(&this.get_or_init(ThisThread::new).0)).ok()?;
     let process = std::process::id();

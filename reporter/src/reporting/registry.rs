@@ -136,8 +136,8 @@ impl RegistryEntry {
     }
 }
 
-/// A drop that waits: the entry whose run drops a registration, and the entry of that registration. Both are
-/// addresses, used only for comparison.
+/// A drop that waits: the entry whose run drops a registration, and the entry of that registration. The
+/// entries are addresses, used only for comparison.
 type DropWait = (usize, usize);
 
 static WAITS: ProcessLock<Vec<DropWait>> = ProcessLock::new(Vec::new());
@@ -297,8 +297,8 @@ pub fn register_weak<T: MemoryReporter + Send + Sync + 'static>(reporter: &Arc<T
     Registration::new(ReporterName::ask(&**reporter), ReporterSource::Weak(weak))
 }
 
-/// Adds new linked reporters. A collection may start while the program is still starting, and the program may load a
-/// library later.
+/// Adds the linked reporters that the registry does not contain yet. Further reporters appear while the program starts,
+/// and when it loads a library.
 fn linked() -> Vec<Arc<RegistryEntry>> {
     let mut all = LINKED.lock().clone();
     for linked in inventory::iter::<StaticReporter>() {
@@ -317,7 +317,7 @@ fn linked() -> Vec<Arc<RegistryEntry>> {
 }
 
 /// All reporters of the program, sorted by name. For equal names, linked reporters come first, in the order of
-/// linking (it may change between builds). The others follow in the order of registration.
+/// linking (it may change between builds). Other reporters follow in the order of registration.
 pub(crate) fn entries() -> Vec<Arc<RegistryEntry>> {
     let mut entries = linked();
     entries.extend(REGISTERED.lock().iter().cloned());

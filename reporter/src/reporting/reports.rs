@@ -248,7 +248,7 @@ impl Reports {
         bytes
     }
 
-    /// Limits measured bytes to the most that a process can have, with a warning.
+    /// Limits measured bytes to the largest size that a process can have, with a warning.
     fn believable(&mut self, path: &str, bytes: usize) -> usize {
         if bytes >= MOST_BYTES {
             let fault =
@@ -398,7 +398,7 @@ impl Reports {
         self.state.skip(reason, core::any::type_name::<T>());
     }
 
-    /// With DMD: warns about pointers of the last walk that belong to no block.
+    /// With DMD: warns about pointers of the last walk that do not belong to a block.
     fn warn_of_faults(&mut self, what: &str) {
         for FaultyPointers { fault, type_name, times } in self.state.take_faults() {
             let why = match fault {

@@ -122,7 +122,7 @@ impl MemoryReporter for ResidentMap {
 /// A tree: its name, the bytes of a mapping in it, and the description.
 type MapTree = (&'static str, fn(&Mapping) -> u64, &'static str);
 
-/// The other trees. They are not part of the sum.
+/// The trees beside `resident-map`. They are not part of its sum.
 const TREES: [MapTree; 4] = [
     (
         "proportional-map",
@@ -141,7 +141,7 @@ const TREES: [MapTree; 4] = [
 /// A mapping, and its resident bytes that remain after the subtractions.
 type MapRow<'a> = (&'a Mapping, u64);
 
-/// Adds one report for each kind and name of mapping, sorted by these.
+/// Adds one report for each kind and name of mapping, sorted by kind and name.
 fn by_mapping(
     out: &mut Reports,
     tree: &str,

@@ -237,7 +237,7 @@ impl Drop for ThreadGuards {
     }
 }
 
-/// While it lives, its thread has no tag.
+/// Suspends the tag of its thread until it is dropped.
 pub(crate) struct TagPause(TagNumber);
 
 impl TagPause {

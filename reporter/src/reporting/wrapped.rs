@@ -1,6 +1,6 @@
 //! Pointers, cells and locks around a reporter are reporters, too: they make the reports of the value inside.
 //!
-//! They never wait and never initialize a value. If a value is locked or borrowed, the collection records it as a
+//! These reporters never wait or initialize a value. If a value is locked or borrowed, the collection records it as a
 //! skipped part of this reporter, as the walk of a measured value does.
 //!
 //! A pointer has the name of its reporter. A value that may be inaccessible at times (behind a lock, or not yet

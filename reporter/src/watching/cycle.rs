@@ -74,8 +74,8 @@ impl GarbageCollection {
 /// The largest number of slices that a cycle lists. Further slices extend the last listed slice.
 const MOST_SLICES: usize = 10_000;
 
-/// An open cycle of a collector. A collector without an adapter ([`Collector`](super::Collector)) describes its work
-/// with it.
+/// An open cycle of a collector. A collector that does not implement [`Collector`](super::Collector) describes its work
+/// with this type.
 ///
 /// Dropping a cycle without [`end`](Self::end) discards it: no callback receives it.
 ///

@@ -87,8 +87,8 @@ impl Drop for KeepsNotes {
 
 /// Finds the class of each allocation.
 ///
-/// It processes allocations and notes in the order of their times, and records the last block at each address. A note
-/// describes that block.
+/// The finder processes allocations and notes in the order of their times, and records the last block at each address.
+/// A note describes the last block at its address.
 pub(super) struct ClassFinder {
     notes: Vec<BlockNote>,
     next: usize,

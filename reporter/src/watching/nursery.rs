@@ -26,15 +26,15 @@ const MOST_GIVEN_UP: usize = 1024;
 static NURSERIES: ProcessLock<NurseryTable> =
     ProcessLock::new(NurseryTable { made: 0, owned: Vec::new(), given_up: VecDeque::new() });
 
-/// Keeps the range of an arena registered. The arena drops it when it frees the memory.
+/// Keeps the range of an arena registered. The arena drops the registration when it frees the memory.
 #[derive(Debug)]
 #[must_use = "dropping it ends the registration; `forever` keeps it"]
 pub struct NurseryRegistration(u64);
 
 /// Registers a range of addresses that belongs to an arena of the program: a chunk of a bump allocator, or the young
 /// generation of a garbage collector. An entry of an allocations log has `in_nursery` if its block is inside such a
-/// range. It also has `in_nursery` if its block contains a range that was registered after the allocation, as the
-/// chunk itself does.
+/// range. It also has `in_nursery` if its block contains a range that was registered after the allocation: this is the
+/// block of the chunk itself.
 ///
 /// A block is not in a nursery if the registration ended before the block's allocation, provided that fewer than 1024
 /// other registrations have ended since. If the program freed a block before an arena used its memory, the block

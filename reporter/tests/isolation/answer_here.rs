@@ -15,7 +15,7 @@ use memory_reporter::{
 
 use super::{By, DropBomb, alone, amounts};
 
-/// A time that no step of these tests should reach.
+/// No step of these tests takes this long without a fault.
 const PATIENCE: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(500);
 
@@ -37,7 +37,7 @@ fn absent(set: &ReportSet, thread: &str) -> Vec<(WarningKind, String)> {
     about.map(|warning| (warning.kind, warning.message.clone())).collect()
 }
 
-/// Whether no thread is missing.
+/// Whether all threads have answered.
 fn all_answered(set: &ReportSet) -> bool {
     !set.warnings().iter().any(|warning| warning.subject.starts_with("thread "))
 }
@@ -352,7 +352,7 @@ fn at_the_end_of_a_thread_it_does_nothing() {
         LAST.with(|_| {});
         let registration = register_local(Rc::new(reports("last", 1)));
         answer_here();
-        // The reporter stays registered until the thread ends, and beyond.
+        // The registration is never dropped, so the reporter stays registered when the thread ends.
         let _registration = ManuallyDrop::new(registration);
     };
     thread::spawn(run).join().unwrap();

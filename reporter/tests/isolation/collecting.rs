@@ -92,7 +92,7 @@ fn those_that_do_not_wait_come_to_an_end() {
     let _alone = alone();
     let runs: Arc<AtomicUsize> = Arc::default();
     let delegates = ["first", "second"].map(|name| register_strong(Arc::new(delegate(name, false, &runs))));
-    // The first collection lasts until the others have ended, so that each of the others starts during another
+    // The first collection lasts until the other collections have ended. So each of them starts during another
     // collection, even if the system starts its thread late.
     let (others, is_first) = (Arc::clone(&runs), AtomicBool::new(true));
     let references = 2 + delegates.len();
@@ -126,8 +126,8 @@ fn threads_that_collect_at_once_all_get_reports() {
         move |out: &mut Reports| {
             if IS_OURS.get() {
                 arrivals.fetch_add(1, Ordering::SeqCst);
-                // If a collection returns before all have arrived, it was refused: the others then end, and the test
-                // fails.
+                // If a collection returns before all threads have arrived, it was refused: the threads then end, and
+                // the test fails.
                 while arrivals.load(Ordering::SeqCst) < THREADS && returns.load(Ordering::SeqCst) == 0 {
                     thread::sleep(Duration::from_millis(1));
                 }

@@ -81,7 +81,7 @@ fn a_program_cannot_add_to_the_rows_of_the_process() {
             assert!(message.starts_with(&format!("`{path}`: the process already has a row of this name")));
         }
     }
-    // Without the rows of the process, the paths are free.
+    // Without the rows of the process, a reporter may use their paths.
     let alone = Collection::new().with(&adds()).collect();
     assert_eq!((alone.len(), alone.warnings().len()), (3, 0));
 }

@@ -1,4 +1,4 @@
-//! A shared block counts as counted only if the report that counted it is in the result.
+//! A collection records a shared block as counted only if the result contains the report that counted the block.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -38,7 +38,7 @@ fn check(set: &ReportSet) {
     let message = "its destructor panicked, its reports are kept: the destructor";
     assert_eq!(warnings(set, "bomb"), [(WarningKind::Panicked, message)]);
     assert_eq!(amounts(set)["bombs"], 1);
-    // The reporters after it still run.
+    // Later reporters still run.
     assert_eq!(amounts(set)["last-one"], 1);
     let again = collect_reports(&CollectOptions::new());
     assert!(warnings(&again, "bomb").is_empty() && !amounts(&again).contains_key("bombs"));

@@ -14,7 +14,7 @@ use memory_reporter::{
 
 use super::{By, alone, warnings};
 
-/// Runs code that should take no time, and returns its result.
+/// Runs code that must not wait, and returns its result.
 fn ends<T: Send + 'static>(code: impl FnOnce() -> T + Send + 'static) -> T {
     let (end, ended) = mpsc::channel();
     thread::spawn(move || drop(end.send(code())));

@@ -24,7 +24,7 @@ fn one_report() -> impl MemoryReporter + Send + Sync {
     )
 }
 
-/// Uses all code with a lock; returns whether it succeeded.
+/// Calls all code that takes a lock. Returns whether the calls succeeded.
 fn uses_all(round: usize) -> bool {
     let registration = register_strong(Arc::new(one_report()));
     let hooks = (on_memory_pressure(|| ()), on_garbage_collection(|_| ()));

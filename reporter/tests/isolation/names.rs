@@ -1,4 +1,4 @@
-//! Reporters, not linked ones, whose `name` panics or collects.
+//! Reporters that are not linked, and whose `name` panics or collects.
 
 use std::rc::Rc;
 use std::sync::Arc;

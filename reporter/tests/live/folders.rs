@@ -31,7 +31,7 @@ fn the_socket_is_removed_at_the_end() {
     assert_eq!(fs::read_dir(folder).unwrap().count(), 0);
 }
 
-/// The error of a program that finds this in place of its folder.
+/// The error of a program that finds the result of `make` in place of its folder.
 fn error(make: impl FnOnce(&Path)) -> String {
     let (_, mut told) = Victim::told("fails", |_, runtime| make(&runtime.join("about-memory")));
     told.pop().unwrap()

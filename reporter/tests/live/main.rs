@@ -1,4 +1,4 @@
-//! A program that answers while it runs. The tests start this test program again for that.
+//! A program that answers while it runs. The tests start this test program again as that program.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -24,7 +24,7 @@ use memory_reporter::ReportSet;
 use memory_reporter::file::{self, ReadOptions};
 use tempfile::TempDir;
 
-/// A time that no step of these tests should reach, so that a timeout means a fault.
+/// No step of these tests takes this long without a fault.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// This program, started again with a task. It has its own folder for sockets.

@@ -55,7 +55,7 @@ fn minimizing_says_what_it_brought() {
     assert_eq!(amount(&victim.report(""), "minimized"), Some(3));
 }
 
-/// Like the button GC of about:memory. A program without collectors does not offer the request.
+/// The request does the same as the button GC of about:memory. A program without collectors does not offer the request.
 #[test]
 fn garbage_is_collected_on_request() {
     let victim = Victim::start("collector");

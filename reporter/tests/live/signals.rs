@@ -96,7 +96,7 @@ fn a_folder_that_has_gone_is_one_line() {
     });
     fs::remove_dir(victim.runtime.path().join("reports")).unwrap();
     victim.signal(libc::SIGRTMIN());
-    // A thread does the work. It prints the line after it has tried.
+    // A thread tries to save the report, and then prints the line.
     let mut victim = victim;
     let stderr = victim.child.stderr.take().unwrap();
     let mut line = String::new();

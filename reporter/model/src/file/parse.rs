@@ -164,7 +164,7 @@ impl<R: Read> DocumentReader<'_, R> {
         }
         self.window.take(|scan| scan.expect(b'[', "`[`"))?;
         let mut set = ReportSet::new();
-        // The counts of faulty reports: first the kept ones, then the dropped ones.
+        // The number of faulty reports that are kept, and the number of dropped reports.
         let mut bad = [0; 2];
         if self.blanks_then(b']')? {
             return Ok(Some(set));
@@ -263,7 +263,7 @@ impl<R: Read> DocumentReader<'_, R> {
         }
     }
 
-    /// Skips blanks, and then `byte` if it is next. Returns whether it was.
+    /// Skips blanks, and then `byte` if it is next. Returns whether it skipped `byte`.
     fn blanks_then(&mut self, byte: u8) -> Result<bool, ReadError> {
         self.blanks()?;
         self.window.take(|scan| scan.eat(byte))

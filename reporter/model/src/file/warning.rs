@@ -56,7 +56,7 @@ pub(super) fn element(scan: &mut TextScan<'_>, depth: u32) -> Result<Option<Warn
             }
         }
     }
-    // An unknown kind comes from a later version. Its text is enough.
+    // An unknown kind comes from a later version of this crate. The warning's text describes the fault.
     let kind = kind.unwrap_or(WarningKind::Unavailable);
     Ok(subject.zip(message).map(|(subject, message)| Warning::new(kind, subject, message)))
 }

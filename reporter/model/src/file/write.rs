@@ -43,7 +43,7 @@ pub(super) fn document(to: &mut dyn Write, set: &ReportSet) -> io::Result<()> {
     to.write_all(text.as_bytes())
 }
 
-/// Firefox does not define this key, and ignores unknown keys.
+/// Appends the key `normalizeNames`. Firefox does not define this key, and ignores unknown keys.
 fn name_patterns(to: &mut String, set: &ReportSet) {
     if set.name_patterns().is_empty() {
         return;

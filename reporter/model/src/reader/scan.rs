@@ -75,7 +75,7 @@ impl<'t> TextScan<'t> {
         }
     }
 
-    /// Skips blanks, and then `byte` if it is next. Returns whether it was.
+    /// Skips blanks, and then `byte` if it is next. Returns whether it skipped `byte`.
     #[inline]
     pub fn eat(&mut self, byte: u8) -> Result<bool, ScanStop> {
         let found = self.peek()? == byte;

@@ -129,8 +129,8 @@ impl PathSum {
 }
 
 impl<'a> TreePass<'a> {
-    /// Adds a path without `/`. As in Firefox, the units of its first report apply; the units of the others are not
-    /// compared.
+    /// Adds a path without `/`. As in Firefox, the units of its first report apply; the units of its other reports are
+    /// not compared.
     fn line(&mut self, path: &'a str, group: &[u32], rows: &[u32]) {
         let mut sum = PathSum::default();
         for &i in group {

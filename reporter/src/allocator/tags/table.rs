@@ -14,8 +14,8 @@
 //! lane for each of the first three values on it, and the code of a block is the number of its lane. Code 3 is for all
 //! other values: the details of the region then contain one byte of the value at each of the block's first two granules.
 //!
-//! `S` of a second granule may be set, too, so readers look at runs of it: the first granule of a run starts a block, and
-//! so does every second one after it.
+//! `S` of a second granule may also be 1. So readers look at runs of granules with `S`: the first, third and fifth
+//! granule of a run start a block, and so on.
 //!
 //! The system provides memory for a page of a table when a thread first writes to it. `touched` marks these pages, so
 //! that readers skip all others. A thread that allocates or frees a block changes the bits of one word in one step. If
@@ -31,12 +31,12 @@ use super::{NO_TAG, TagNumber, TaggedBlock};
 
 /// The bytes of memory that two bits cover.
 pub(super) const GRANULE: usize = 16;
-/// The sizes of blocks are multiples of this.
+/// The sizes of blocks with a tag are multiples of this number of bytes.
 pub(super) const UNIT: usize = GRANULE / 2;
 /// The size of the smallest block that reaches into a second granule.
 pub(super) const LEAST_SIZE: usize = GRANULE + UNIT;
 
-/// A value has a bit beside the tag.
+/// The largest tag. One of the 16 bits of a value does not belong to the tag.
 pub(super) const LAST_TAG: TagNumber = TagNumber::MAX >> 1;
 
 /// Addresses have 48 bits. Some systems use the higher bits for their own tags.
@@ -45,14 +45,14 @@ const REGION_BITS: u32 = 28;
 const REGIONS: usize = 1 << (ADDRESS_BITS - REGION_BITS);
 const GRANULES: usize = (1 << REGION_BITS) / GRANULE;
 
-/// Granules of a word.
+/// The number of granules whose bits are in one word.
 const IN_WORD: usize = 32;
 const WORDS: usize = GRANULES / IN_WORD;
 /// Bytes of a page of the system.
 const PAGE: usize = 4096;
 /// Words on a page of the system.
 const PAGE_WORDS: usize = PAGE / size_of::<u64>();
-/// Granules that share lanes.
+/// The number of granules on a page. They share its lanes.
 const LANE_GRANULES: usize = PAGE / GRANULE;
 const LANES: usize = 3;
 const LANE_BITS: usize = 16;
@@ -96,8 +96,8 @@ impl<T: ZeroValid> KeptPages<T> {
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Maps pages if there are none. Returns the memory, and whether this call mapped it. `None` if the system has no
-    /// memory.
+    /// Maps pages, unless another thread maps them first. Returns the pages, and whether this call mapped them. `None`
+    /// if the system has no memory.
     fn get_or_map(&self) -> Option<(&'static T, bool)> {
         let pages = zeroed_pages(size_of::<T>())?;
         let pointer = pages.cast().as_ptr();
@@ -139,7 +139,7 @@ struct RegionTags {
     details: KeptPages<RegionDetails>,
 }
 
-/// The values without a lane of a region.
+/// The values of a region's blocks that have no lane.
 struct RegionDetails {
     bytes: [AtomicU8; GRANULES],
     /// For each page of bytes: 1 after the first write to it.
@@ -204,20 +204,20 @@ impl RegionTags {
         }
     }
 
-    /// Clears these bits, which a thread has set.
+    /// Clears these bits of the granules from `place` on. A thread has set them before.
     #[inline]
     fn clear(&self, place: usize, bits: u64) {
         self.words[place / IN_WORD].fetch_and(!(bits << (place % IN_WORD * 2)), Ordering::Release);
     }
 
-    /// The bits from a granule on that the word has.
+    /// The bits of a granule and of the later granules in its word.
     #[inline]
     fn bits(&self, place: usize) -> u64 {
         self.words[place / IN_WORD].load(Ordering::Acquire) >> (place % IN_WORD * 2)
     }
 
-    /// The code for a value of a block. Writes the details for one that has no lane. `None` if the system has no memory for
-    /// them.
+    /// The code for the value of a block. If the value has no lane, writes it to the details. `None` if the system has
+    /// no memory for the details.
     #[inline]
     fn code(&self, block: usize, value: u16) -> Option<u64> {
         let lanes = &self.lanes[place(block) / LANE_GRANULES];
@@ -295,7 +295,7 @@ pub(super) fn add(block: usize, tag: TagNumber, bytes: usize) -> bool {
 fn add_long(first: &RegionTags, block: usize, granules: usize, code: u64) -> bool {
     let second = block.wrapping_add(GRANULE);
     let last = block.wrapping_add((granules - 1) * GRANULE);
-    // A reader looks for the end in all regions between.
+    // A reader that looks for the end of the block reads all regions from the first to the last.
     for region in region(block)..=region(last) {
         if leaf_or_new(region << REGION_BITS).is_none() {
             return false;
@@ -310,10 +310,10 @@ fn add_long(first: &RegionTags, block: usize, granules: usize, code: u64) -> boo
     true
 }
 
-/// The first granule of a live block: where its bits are and what they are from there on.
+/// The first granule of a live block: its leaf, its place in the leaf, and the bits from this place on.
 #[inline]
 fn start(block: usize) -> Option<(&'static RegionTags, usize, u64)> {
-    // A block without a tag may start within the last granule of another one.
+    // A block without a tag may start within the last granule of another block.
     if !block.is_multiple_of(GRANULE) {
         return None;
     }
@@ -421,7 +421,7 @@ pub(super) fn around(inside: usize, size: usize) -> Option<TaggedBlock> {
             let after = in_word - (63 - before.leading_zeros() as usize) / 2;
             let found = address - after * GRANULE;
             let start = if is_second(found) { found - GRANULE } else { found };
-            // No block lies inside another, so it is this one or none.
+            // Blocks do not overlap, so only the block at `start` can contain the address.
             return at(start).filter(|block| start >= first && inside - start < block.bytes);
         }
         address = address.checked_sub((in_word + 1) * GRANULE)?;
@@ -429,7 +429,8 @@ pub(super) fn around(inside: usize, size: usize) -> Option<TaggedBlock> {
     None
 }
 
-/// Whether a granule whose `S` is set is the second of its block: whether an even number of them ends with it.
+/// Whether a granule whose `S` is 1 is the second of its block: the run of such granules that ends with this granule
+/// has an even length.
 fn is_second(granule: usize) -> bool {
     let (mut address, mut run) = (granule, 0);
     while let Some(leaf) = leaf(address) {
@@ -480,7 +481,7 @@ pub(super) fn bytes() -> usize {
 
 impl RegionTags {
     fn bytes(&self) -> usize {
-        // A page of lanes is for the memory of this many pages of words.
+        // A page of lanes covers the same memory as this many pages of words.
         const LANE_PAGES: usize = PAGE / size_of::<u64>() * LANE_GRANULES / (PAGE_WORDS * IN_WORD);
         let mut pages = 0;
         let mut last = usize::MAX;

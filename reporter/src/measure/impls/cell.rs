@@ -10,7 +10,7 @@ use crate::measure::ops::MallocSizeOfOps;
 use crate::measure::reach::MeasuredLock;
 use crate::measure::reading::Reading;
 
-/// Types that hide a value. The value may own heap.
+/// Implements `MallocSizeOf` for types that hide a value. The value may own heap.
 macro_rules! hidden {
     ($([$($generics:tt)*] $type:ty;)*) => {$(
         /// Not measurable: counts 0 bytes, and records the value as skipped if it can own heap.

@@ -51,7 +51,7 @@ impl MallocSizeOf for io::Error {
 
 variants!(TryLockError<T>, [T], TryLockError::Poisoned; TryLockError::WouldBlock);
 
-/// Gives access to its bytes, but not to its capacity, so the size is at least the bytes.
+/// The error gives access to its bytes, but not to its capacity. So the walk counts only the length of the bytes.
 impl MallocSizeOf for FromUtf8Error {
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         ops.enclosing(self.as_bytes().as_ptr(), Layout::for_value(self.as_bytes()))

@@ -30,7 +30,7 @@ macro_rules! pointers {
     };
 }
 
-/// Function pointers whose result is borrowed from an argument.
+/// Implements `MallocSizeOf` for function pointers whose result is borrowed from an argument.
 macro_rules! borrowing {
     ($([$($generics:tt)*] $arguments:tt;)*) => {$(
         borrowing!(@ [$($generics)*] $arguments &'a Ret);

@@ -8,7 +8,7 @@ use crate::measure::malloc_size_of::MallocSizeOf;
 use crate::measure::ops::MallocSizeOfOps;
 use crate::measure::reading::Reading;
 
-/// Gives access to the remaining elements, but not to their block, so the size is at least these elements.
+/// The iterator gives access to the remaining elements, but not to their block. So the walk counts only these elements.
 impl<T: MallocSizeOf> MallocSizeOf for vec::IntoIter<T> {
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let left = self.as_slice();

@@ -1,4 +1,4 @@
-//! Sets of reports: a program may keep some, and their memory counts too.
+//! Sets of reports: a program may keep sets, and must be able to measure them.
 
 use core::alloc::Layout;
 use core::ptr::null;

@@ -59,7 +59,7 @@ macro_rules! each_element {
 }
 pub(crate) use each_element;
 
-/// As `each_element!`, and implements `MallocSizeOf` by it.
+/// Does the same as `each_element!`, and also implements `MallocSizeOf` by `MallocSizeOfEach`.
 macro_rules! sequence {
     ([$($generics:tt)*] $type:ty, $element:ty, $($parts:tt)*) => {
         impl<$($generics)*> MallocSizeOf for $type

@@ -81,5 +81,5 @@ impl<T: MallocSizeOf> MallocSizeOf for OnceLock<T> {
     }
 }
 
-// Each is a few words of memory, except on systems where std boxes it.
+// A value of these types is a few words in place, except on systems where std boxes it.
 plain!([] Once, [] OnceState, [] Condvar, [] Barrier, [] BarrierWaitResult, [] WaitTimeoutResult);

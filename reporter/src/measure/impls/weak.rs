@@ -1,7 +1,7 @@
 //! The weak pointers of `Rc` and `Arc`.
 //!
 //! While strong pointers exist, they own the block. After that, weak pointers keep the block, but the value is gone.
-//! Then only the two counts at the start of the block are certain, and a collection counts them once. The size of the
+//! Then the walk knows only the two counts at the block's start, and a collection counts them once. The size of the
 //! value is unknown without a reference to it, so the walk records it as skipped. An engine with a table of live
 //! blocks returns the size of the whole block.
 

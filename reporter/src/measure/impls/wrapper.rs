@@ -19,7 +19,7 @@ impl<T: MallocSizeOf> MallocSizeOf for Option<T> {
     }
 }
 
-/// Enums whose variants contain one value or none.
+/// Implements `MallocSizeOf` for enums whose variants contain at most one value.
 macro_rules! variants {
     ($type:ty, [$($generic:ident),*], $($variant:path),* ; $($empty:pat)?) => {
         impl<$($generic: $crate::MallocSizeOf),*> $crate::MallocSizeOf for $type {
@@ -44,7 +44,7 @@ variants!(ops::ControlFlow<B, C>, [B, C], ops::ControlFlow::Break, ops::ControlF
 variants!(task::Poll<T>, [T], task::Poll::Ready; task::Poll::Pending);
 variants!(ops::Bound<T>, [T], ops::Bound::Included, ops::Bound::Excluded; ops::Bound::Unbounded);
 
-/// Structs whose parts are accessible.
+/// Implements `MallocSizeOf` for structs whose parts are accessible.
 macro_rules! parts {
     ($type:ty, [$($generic:ident),*], $self:ident, $($part:expr),+) => {
         impl<$($generic: $crate::MallocSizeOf),*> $crate::MallocSizeOf for $type {

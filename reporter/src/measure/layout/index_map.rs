@@ -1,7 +1,7 @@
 //! The crate `indexmap`: a vector of entries, and a hash table of indices into it.
 //!
-//! `capacity()` returns the smaller capacity of the two. The two differ little: either both were made for the same
-//! number of entries, or the vector has grown to the capacity of the table.
+//! `capacity()` returns the smaller capacity of the two. The capacities differ little: either the vector and the table
+//! were made for the same number of entries, or the vector has grown to the capacity of the table.
 
 use core::alloc::Layout;
 

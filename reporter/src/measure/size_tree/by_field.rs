@@ -92,7 +92,7 @@ impl WalkObserver for ByField {
 }
 
 impl Reading for ByField {
-    /// Plain data owns no block, so it gets no node.
+    /// Plain data does not own a block, so the tree has no node for it.
     const NAMES: bool = false;
     const STEPS: bool = true;
     const MERGES: bool = true;

@@ -70,7 +70,7 @@ impl<'a> SizeNode<'a> {
         self.data().end == self.id + 1
     }
 
-    /// The types whose values, here and below, state their own bytes, and these bytes.
+    /// The types in and below this node whose values state their own bytes, and these bytes.
     pub(crate) fn stated(self) -> Vec<(&'static str, usize)> {
         let nodes = &self.tree.nodes[self.id..self.end()];
         let stated = nodes.iter().filter(|node| node.edge == Some(STATED));

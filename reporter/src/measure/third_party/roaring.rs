@@ -1,5 +1,5 @@
 //! `roaring`: at least; counts the containers of values by their capacity, and their list by its length. A bitmap
-//! gives access to no pointer, so DMD marks no block.
+//! does not give access to its pointers, so DMD cannot mark its blocks.
 
 use core::alloc::Layout;
 use core::ptr::null;

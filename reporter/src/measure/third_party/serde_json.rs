@@ -1,5 +1,5 @@
-//! `serde_json`: computed. With its feature `preserve_order` at least the space of the existing entries. With
-//! `arbitrary_precision` numbers are opaque. `RawValue` needs a feature of `serde_json` that this crate does not
+//! `serde_json`: computed. With its feature `preserve_order`, a map counts only the space of its entries: at least.
+//! With `arbitrary_precision`, numbers are opaque. `RawValue` needs a feature of `serde_json` that this crate does not
 //! enable.
 
 use std::collections::BTreeMap;

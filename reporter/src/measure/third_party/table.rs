@@ -1,4 +1,4 @@
-//! Hash tables that count their own blocks at once.
+//! Implements measuring for the hash tables of other crates.
 
 /// Implements measuring for a hash table. `$parts` are the types of an entry's parts, `$measure` measures an entry, and
 /// `$own` counts the blocks of the table.

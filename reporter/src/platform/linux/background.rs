@@ -1,4 +1,4 @@
-//! Other support for answering: the rights of the program, threads without signals, and code that runs when the
+//! Supports the threads that answer: the rights of the program, threads without signals, and code that runs when the
 //! program ends.
 
 use core::ffi::{c_char, c_short};

@@ -28,7 +28,7 @@ static TO_CLOSE: AtomicI32 = AtomicI32::new(-1);
 /// The inode number of the socket with that descriptor.
 static INODE: AtomicU64 = AtomicU64::new(0);
 
-/// Keeps the listening thread running until it is dropped. A process has one at a time.
+/// Keeps the listening thread running until it is dropped. A process has at most one listener at a time.
 pub(crate) struct SocketListener(Arc<ListenerState>);
 
 struct ListenerState {
@@ -151,7 +151,7 @@ fn is_ready(descriptor: RawFd, events: libc::c_short, longest: Option<Duration>)
 /// blindly.
 const HIGH: i32 = 900;
 
-/// The same socket with a high descriptor, if the system has one left.
+/// The same socket with a high descriptor, if a high number is free.
 #[allow(unsafe_code, reason = "owns a new descriptor")]
 fn out_of_the_way(socket: UnixListener) -> UnixListener {
     // SAFETY: `socket` owns an open descriptor.

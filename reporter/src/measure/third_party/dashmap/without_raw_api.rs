@@ -2,7 +2,7 @@
 //!
 //! This crate does not enable the feature either, since a feature applies to the whole program. Method resolution
 //! detects the feature. With `raw-api`, the method `shards` of `DashMap` is public and takes precedence over
-//! [`WithoutRawApi::shards`]. Without it, only the trait's method can be called. The trait's method returns types
+//! [`WithoutRawApi::shards`]. Without `raw-api`, only the trait's method is visible. The trait's method returns types
 //! that have the methods that the parent module calls, but no values.
 
 use core::alloc::Layout;
