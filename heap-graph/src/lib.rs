@@ -49,8 +49,8 @@
 //!
 //! - Sums in Firefox wrap at 2^64; here they do not.
 //! - Names that look the same are one key here: a type name or a file name that a snapshot contains twice, and frames
-//!   that look the same in every report. Firefox loses one of the two. A tree may show two stacks as one because only
-//!   one of them is marked as the system's. Firefox then loses one of them, too.
+//!   that look the same in every report. Firefox loses the counts of one of the two equal names. If two stacks differ
+//!   only in the mark of system frames, a tree shows them as one. Firefox loses the counts of one of these stacks.
 //! - No census counts a node of a class called `other` or of a file called `noFilename`, in Firefox or here. The node
 //!   has no label, but here it has its size.
 //! - This crate reads a multi-byte file name that is not UTF-8 as Latin-1. In Firefox, every census by file name then
