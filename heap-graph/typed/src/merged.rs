@@ -64,7 +64,8 @@ impl<'d> StackFunction<'d> {
 }
 
 /// Whether a function for the type `owned`, and not for `named`, has called a function for the type `named`. Between
-/// them, only a closure of the caller and inlined functions are allowed: the compiler inlines merged functions, too.
+/// the two functions, only a closure of the caller and inlined functions are allowed: the compiler also inlines merged
+/// functions.
 fn callers_name(functions: &[StackFunction<'_>], named: &str, owned: &str) -> bool {
     let mut is_merged = false;
     let mut closure_of: Option<&[&str]> = None;
