@@ -76,8 +76,9 @@ fn rendezvous() -> mpsc::Receiver<Of<4>> {
     }
 }
 
-/// For each of the other threads, how often it has waited, if all of them wait now. Empty on systems without `/proc`.
-/// A thread may wait for a lock before it waits to send, so its number must stay the same.
+/// For each other thread, the number of times that it has waited. An error if one of the threads does not wait now.
+/// Empty on systems without `/proc`. A thread may wait for a lock before it waits to send, so the caller checks that
+/// the numbers stay the same.
 fn waits() -> Result<Vec<String>, Runs> {
     let own = std::process::id().to_string();
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return Ok(Vec::new()) };
