@@ -30,8 +30,8 @@ impl HeapGraph {
     /// Walks the values that `add_roots` adds, and writes them to a file during the walk, with default options. See
     /// [`stream`](Self::stream).
     ///
-    /// On Unix only this user can read the file. Until it is complete, it has a random name that starts with
-    /// `incomplete-`, in the same folder. An existing file of the final name is replaced.
+    /// On Unix, only the user of this process can read the file. Until the file is complete, it has a random name that
+    /// starts with `incomplete-`, in the same folder. An existing file of the final name is replaced.
     ///
     /// # Errors
     ///

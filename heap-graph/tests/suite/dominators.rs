@@ -190,8 +190,8 @@ fn a_long_chain_to_many_leaves_is_no_square() {
 }
 
 /// Dominators by the algorithm of Keith Cooper, Timothy Harvey and Ken Kennedy (A Simple, Fast Dominance Algorithm,
-/// 2001). It has nothing in common with the tested algorithm. `None` for unreachable nodes; the root's dominator is
-/// the root itself.
+/// 2001). The function shares no code with the crate. `None` for unreachable nodes; the root's dominator is the root
+/// itself.
 fn by_intersection(edges: &[Vec<usize>]) -> Vec<Option<usize>> {
     let mut postorder = Vec::new();
     let mut numbers = vec![None; edges.len()];

@@ -433,7 +433,7 @@ fn an_incomplete_file_has_a_private_name_that_nobody_can_take_before() {
         assert_eq!(mode(&path), 0o600);
         assert_eq!(incomplete(), std::slice::from_ref(&path));
     }
-    // Each save calls `add_roots` twice, and uses its own file name.
+    // Each save calls `add_roots` twice, and writes to a file with another name.
     let mut names = seen.into_inner();
     names.dedup();
     assert_eq!(names.len(), 2, "{names:?}");

@@ -242,7 +242,7 @@ fn place(dump: &Dump, info: &DebugInfo, frame: &CallFrame<'_>) -> Option<Option<
     Some(info.place_of_code(if number == 0 { "" } else { module }, offset))
 }
 
-/// The contents whose types exist at a code location. In a module with unknown types, there are none.
+/// The contents whose types exist at a code location. Empty for a module with unknown types.
 fn known_at(
     info: &DebugInfo,
     place: Option<CodePlace>,

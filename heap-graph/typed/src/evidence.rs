@@ -86,7 +86,7 @@ impl Evidence {
         }
     }
 
-    /// Counts a pointer that names the type of its block. Returns whether an earlier pointer has named it, too.
+    /// Counts a pointer that names the type of its block. Returns whether an earlier pointer has named the same type.
     pub(crate) fn confirm(&mut self, block: usize) -> bool {
         let count = &mut self.agreeing[block];
         let before = *count > 0;

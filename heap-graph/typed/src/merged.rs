@@ -1,5 +1,5 @@
-//! Functions that the compiler or the linker merged. If several functions have equal code, one remains, with its own
-//! name.
+//! Functions that the compiler or the linker merged. If several functions have equal code, only one of them remains,
+//! under its own name.
 //!
 //! A function that allocates for a type often depends only on the type's size and alignment. After a merge, the stack
 //! of a block names a type with the same layout as the block's real type. So a pointer may contradict the stack and

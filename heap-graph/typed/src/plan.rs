@@ -91,14 +91,14 @@ pub(crate) enum PlanStep {
         of: TypeId,
         name: Option<PathSegment>,
     },
-    /// The steps of one of the variants. Variants without a number are for all other numbers.
+    /// The steps of the variant that a number selects. A variant without a number is selected by all other numbers.
     Switch {
         /// The enum or the coroutine, if the goal includes it.
         of: Option<TypeId>,
         discriminant: Option<Scalar>,
         cases: Vec<(Option<u128>, Vec<PlanStep>)>,
     },
-    /// The first steps if a number is at most the limit, otherwise the second steps.
+    /// The steps `then` if the number is at most `most`, otherwise the steps `otherwise`.
     AtMost {
         number: Scalar,
         most: u64,

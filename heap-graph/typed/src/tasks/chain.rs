@@ -326,7 +326,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
             let is_it = |known| is_same(info, known, contents) || !pointer.certain();
             if at == 0 && heap.contents[block].is_some_and(is_it) {
                 let inside = self.of_blocks.get(&block).map_or(&[][..], Vec::as_slice);
-                // A shared future may be behind its own pointer.
+                // The future of a `Shared` may be behind a pointer in the shared block.
                 if let TypedContents::One(of) = contents
                     && inside.is_empty()
                     && info.name(of).starts_with(SHARED)

@@ -77,7 +77,7 @@ fn arenas_hold_their_chunks() {
         assert!(chain[0].ends_with(".current_chunk_footer"), "{chain:?}");
         assert_eq!(chain[1..], vec!["chunk of bumpalo.prev"; before]);
     }
-    // A static has a pointer to a value of the arena, and does not hold the chunk.
+    // The static `INSIDE` has a pointer to a value of the arena. This pointer does not hold the chunk.
     assert!(!boxed.is_empty());
     let first = ["held from outside of the heap", "bumpalo::Bump<1>.current_chunk_footer"];
     assert!(boxed.iter().all(|chain| chain[..2] == first), "{boxed:?}");

@@ -104,7 +104,7 @@ fn store() -> Store {
     // Room for 4, 3 used.
     let broadcast = broadcast::channel(4);
     (0..3).for_each(|number| assert!(broadcast.0.send(Arc::new(Item(number))).is_ok()));
-    // Room for 5, 2 used, in the second round.
+    // Room for 5 items, 2 used. The last item is from the second round through the buffer.
     let bounded = crossbeam_channel::bounded(5);
     for number in 0..6 {
         assert!(bounded.0.send(item(number)).is_ok());
