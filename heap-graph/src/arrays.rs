@@ -18,7 +18,7 @@ pub(crate) fn huge<T>(mut array: Vec<T>) -> Vec<T> {
     array
 }
 
-/// An empty array in the memory of `array`, if the elements of both have the same size. This saves time: the system
+/// An empty array in the memory of `array`, if `T` and `U` have the same size. Reusing memory saves time: the system
 /// must clear new memory, which takes longer than most loops over it.
 pub(crate) fn reuse<T, U>(mut array: Vec<T>) -> Vec<U> {
     array.clear();

@@ -1,8 +1,8 @@
 //! The census: all reachable nodes, sorted by a [`Breakdown`]. The result is a [`CensusReport`]. It can become a
 //! [`CensusTree`], or, with a second report, a [`CensusDifference`].
 //!
-//! The kind of a node decides alone where a census counts the node. So one walk sums up the nodes of each kind, and
-//! the breakdown then sorts only the kinds, which are few.
+//! A census reads only the kind of a node to decide where the node counts. So one walk sums up the nodes of each kind.
+//! The breakdown then sorts only the kinds. A graph has far fewer kinds than nodes.
 
 mod breakdown;
 mod counter;

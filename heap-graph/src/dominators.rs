@@ -33,7 +33,7 @@ use crate::prefetch::{AHEAD, prefetch};
 use crate::progress::{AnalysisProgress, CancelledError, StepCounter, chunks};
 use children::ChildLists;
 
-/// The reason for `expect` in analyses without an [`AnalysisProgress`] of the caller.
+/// The message of `expect` in analyses that create their own [`AnalysisProgress`].
 const NOT_CANCELLED: &str = "only the caller's progress could cancel the analysis";
 
 const NONE: u32 = u32::MAX;
@@ -41,7 +41,7 @@ const NONE: u32 = u32::MAX;
 const NOTHING: u32 = 0;
 /// The number of steps that the progress counts for each node.
 const STEPS: usize = 2;
-/// The number of further steps for each node if the computation needs its own walk. They replace the last step.
+/// The number of further steps for each node if the computation needs its own walk. They replace the last of `STEPS`.
 const STEPS_WITH_WALK: usize = 6;
 
 /// The immediate dominators, the retained sizes, and the nodes that each node immediately dominates.
@@ -112,11 +112,12 @@ impl RetainedSizes {
 impl<'a> DominatorTree<'a> {
     /// Computes the tree.
     ///
-    /// In a snapshot that a walk has written, each node except the first comes after a node with an edge to it. For
-    /// this order, the algorithm refines the tree of first edges. For another order, or if refining takes too many
-    /// steps, it uses Semi-NCA by Loukas Georgiadis (Linear-Time Algorithms for Dominators and Related Problems,
-    /// 2005). Semi-NCA also has a limit for its steps; beyond the limit, it finds ancestors by jumps. There is no
-    /// recursion. The time is at most proportional to edges times the logarithm of nodes, for any shape of graph.
+    /// In a snapshot that a walk has written, each node except the root comes after a node with an edge to it. For
+    /// this order, the algorithm starts with a tree in which each node is below the first node with an edge to it, and
+    /// refines this tree. For another order, or if refining takes too many steps, the algorithm is Semi-NCA by Loukas
+    /// Georgiadis (Linear-Time Algorithms for Dominators and Related Problems, 2005). Semi-NCA also has a limit for its
+    /// steps; beyond the limit, it finds ancestors by jumps. The algorithms do not recurse. The time is at most
+    /// proportional to edges times the logarithm of nodes, for any shape of graph.
     pub fn new(graph: &'a Graph) -> Self {
         Self::watched(graph, &AnalysisProgress::new()).expect(NOT_CANCELLED)
     }

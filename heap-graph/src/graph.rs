@@ -157,7 +157,7 @@ impl Graph {
         self.texts.get(id)
     }
 
-    /// The memory of this graph in bytes: first for nodes and edges, then for names and frames.
+    /// The memory of this graph in bytes: the first number for nodes and edges, the second for names and frames.
     pub fn memory(&self) -> (usize, usize) {
         let flat = size_of_val(&*self.ids)
             + size_of_val(&*self.sizes)

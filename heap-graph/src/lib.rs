@@ -49,13 +49,13 @@
 //!
 //! - Sums in Firefox wrap at 2^64; here they do not.
 //! - Names that look the same are one key here: a type name or a file name that a snapshot contains twice, and frames
-//!   that look the same in every report. Firefox loses one of the two. A tree may show two stacks as one because only
-//!   one of them is marked as the system's. Firefox then loses one of them, too.
-//! - No census counts a node of a class called `other` or of a file called `noFilename`, in Firefox or here. The node
-//!   has no label, but here it has its size.
+//!   that look the same in every report. Firefox loses the counts of one of the two equal names. If two stacks differ
+//!   only in the mark of system frames, a tree shows them as one. Firefox loses the counts of one of these stacks.
+//! - No census counts a node of a class called `other` or of a file called `noFilename`, in Firefox or here. Such a
+//!   node has no label. In Firefox, it also lacks its size.
 //! - This crate reads a multi-byte file name that is not UTF-8 as Latin-1. In Firefox, every census by file name then
 //!   fails.
-//! - Trees and differences of buckets count the ids of the buckets; in Firefox they are empty.
+//! - Trees and differences of buckets count the ids of the buckets. In Firefox, these trees and differences are empty.
 //! - Differences treat keys such as `constructor` or `__proto__` like all others; Firefox fails on them.
 //! - Breakdowns may be arrays here, as in Firefox's documentation.
 //! - Equal retained sizes have a defined order here. In Firefox, the order is undefined in lists of more than 16

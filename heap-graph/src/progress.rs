@@ -60,7 +60,7 @@ impl AnalysisProgress {
     }
 }
 
-/// The number of nodes between two updates of the progress. An update costs more than a node.
+/// The number of nodes between two updates of the progress. An update takes longer than a visit of a node.
 pub(crate) const LOOK: usize = 4096;
 
 /// Splits a range into parts, for loops in which counting every step costs too much.

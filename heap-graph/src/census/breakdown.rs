@@ -166,15 +166,15 @@ impl Breakdown {
 
     /// The breakdown with this name, one of [`PRESETS`](Self::PRESETS); `None` for another name.
     ///
-    /// The presets are the breakdowns of Firefox's Memory tool, and one for each `by` except `descriptiveType`: that
-    /// one fails on nodes without a descriptive name.
+    /// The presets are the breakdowns of Firefox's Memory tool, and a breakdown for each `by` except
+    /// `descriptiveType`: a breakdown by `descriptiveType` fails on nodes without a descriptive name.
     pub fn preset(name: &str) -> Option<Self> {
         let (_, json) = Self::PRESETS.iter().find(|(known, _)| *known == name)?;
         Some(Self::parse(json).expect("a test parses every preset"))
     }
 
     /// The names and breakdowns of presets. `default` is Firefox's default. `type` and `stack` are the Memory tool's
-    /// breakdowns by type and by allocation stack. `label` is the breakdown with which that tool names single nodes.
+    /// breakdowns by type and by allocation stack. The Memory tool names single nodes with the breakdown `label`.
     pub const PRESETS: [(&str, &str); 11] = [
         (
             "default",

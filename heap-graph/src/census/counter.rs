@@ -50,7 +50,7 @@ enum TextKey {
     File,
 }
 
-/// The key for nodes without the text, and the counter for them.
+/// The key and the counter for nodes that lack the property of the breakdown, such as a class or a file.
 type RestCounter<'b> = (&'static str, Box<BreakdownCounter<'b>>);
 
 impl<'b> BreakdownCounter<'b> {

@@ -21,8 +21,8 @@ impl CensusDifference {
     /// Subtracts `first` from `second`. Both must be reports of the same breakdown.
     ///
     /// As in Firefox, the entries of `first` come first. An entry is negative if `second` lacks it, and zero if it is
-    /// unchanged. The entries that only `second` contains follow unchanged. Equal stacks of the two reports are one
-    /// key. A bucket contains the ids that only `second` contains.
+    /// equal in both reports. The entries that only `second` contains follow with their own counts. Equal stacks of the
+    /// two reports are one key. A bucket contains the ids that only `second` contains.
     pub fn new(first: &CensusReport, second: &CensusReport) -> Self {
         let (basis_total_bytes, basis_total_count) = totals(first);
         Self { delta: diff(first, Some(second)), basis_total_bytes, basis_total_count }

@@ -30,7 +30,7 @@ impl ChildLists {
         }
         let mut sum = 0;
         for end in &mut ends {
-            // At first, the start of each part. Filling a part moves this value to the part's end.
+            // `end` is the start of the part here. Filling the part moves it to the part's end.
             sum += core::mem::replace(end, sum);
         }
         let mut nodes = huge(vec![0; total]);
@@ -65,7 +65,7 @@ impl ChildLists {
                 let node = nodes[place];
                 (Reverse((retained[node as usize], ranks[node as usize])), node)
             }));
-            // All ranks differ.
+            // All ranks differ, so no two elements are equal.
             sized.sort_unstable();
             for (node, (_, sorted)) in nodes[list].iter_mut().zip(&sized) {
                 *node = *sorted;

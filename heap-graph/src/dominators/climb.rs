@@ -1,8 +1,8 @@
 //! Computes immediate dominators from semidominators, by climbing.
 //!
 //! A node's immediate dominator is the nearest of its parent's dominators that is not below the node's semidominator.
-//! All nodes are numbers of a depth-first walk. An ancestor has a smaller number, so its dominator is known before
-//! the node's.
+//! All nodes are numbers of a depth-first walk. An ancestor has a smaller number than the node, so the ancestor's
+//! dominator is already known.
 
 use crate::progress::{CancelledError, StepCounter, chunks};
 

@@ -66,7 +66,7 @@ pub struct DominatorTreeNode {
     pub parent_id: Option<NodeId>,
     /// The fetched children: nodes that this node immediately dominates.
     pub children: Vec<DominatorTreeNode>,
-    /// Whether the node has more children than these.
+    /// Whether the node has more children than `children` contains.
     pub more_children_available: bool,
 }
 
@@ -76,7 +76,7 @@ pub struct DominatorTreeNode {
 pub struct FetchedChildren {
     /// The children.
     pub nodes: Vec<DominatorTreeNode>,
-    /// Whether the parent has more children after these.
+    /// Whether the parent has more children after `nodes`.
     pub more_children_available: bool,
     /// The nodes from the root to the parent of the children.
     pub path: Vec<NodeId>,

@@ -46,9 +46,10 @@ type FieldKey = (GraphTextId, Option<GraphTextId>);
 
 /// The sizes by field, ordered by retained size, the largest first. Equal fields are in the order of the graph.
 ///
-/// A node counts for the edge from its immediate dominator; of several edges, for the first. If the dominator reaches
-/// the node only through other nodes, on several paths, the node counts for the dominator without a field. The
-/// retained sizes of different fields overlap: a field also retains the nodes that the fields below it retain.
+/// A node counts for the edge from its immediate dominator. If the dominator has several edges to the node, the node
+/// counts for the first of these edges. If the dominator reaches the node only through other nodes, on several paths,
+/// the node counts for the dominator without a field. The retained sizes of different fields overlap: a field also
+/// retains the nodes that the fields below it retain.
 pub fn sizes_by_field<'a>(tree: &DominatorTree<'a>) -> Vec<FieldSizes<'a>> {
     sizes_by_field_watched(tree, &AnalysisProgress::new()).expect(NOT_CANCELLED)
 }

@@ -26,8 +26,8 @@ const BATCH: usize = 256;
 /// The number of steps of progress that the analysis counts for each node before the search.
 const STEPS: usize = 4;
 
-/// The bytes that each group retains, each byte once. `groups_of` returns the groups of a node. All are below
-/// `groups`.
+/// The bytes that each group retains, each byte once. `groups_of` returns the numbers of a node's groups. Each number
+/// must be less than `groups`.
 pub(super) fn retained_by_each<I: Iterator<Item = usize>>(
     tree: &DominatorTree<'_>,
     groups: usize,
@@ -100,8 +100,8 @@ impl OpenGroups {
         Self { nodes: vec![0; groups], retained: vec![0; groups] }
     }
 
-    /// Adds a node to a group. Adds its bytes only if the node is not below another node of the group: that node
-    /// already retains it.
+    /// Adds a node to a group. Adds the node's bytes only if the node is not below another node of the group: the bytes
+    /// of the upper node already include them.
     fn enter(&mut self, group: usize, retained: impl FnOnce() -> u128) {
         if self.nodes[group] == 0 {
             self.retained[group] += retained();
@@ -117,7 +117,7 @@ impl OpenGroups {
 /// The nodes of a dominator tree. Each node precedes the nodes that it dominates.
 struct Preorder {
     nodes: Vec<u32>,
-    /// The place of each node in `nodes`; `NONE` for unreachable ones.
+    /// The place of each node in `nodes`; `NONE` for unreachable nodes.
     places: Vec<u32>,
     /// For the node at each place: the place after the last node that it dominates.
     ends: Vec<u32>,
@@ -170,8 +170,8 @@ fn dominator_place(tree: &DominatorTree<'_>, preorder: &Preorder, node: u32) -> 
 struct MeetingPoints {
     /// For each place: whether the node is a meeting point.
     are: Vec<bool>,
-    /// For each place: the depth of the shallowest dominator of a meeting point. Only meeting points count to which an
-    /// edge leads from the node at the place, or from a node below it.
+    /// For each place: edges lead from the node at the place, and from the nodes below it, to meeting points. The value
+    /// is the smallest depth of the immediate dominators of these meeting points.
     shallowest: Vec<u32>,
 }
 
@@ -234,11 +234,12 @@ impl MeetingPoints {
 /// The nodes that the search needs, in preorder.
 struct CondensedGraph {
     nodes: Vec<u32>,
-    /// The nearest dominator of each node among these nodes. The root's is the root itself.
+    /// For each node, its nearest dominator in this graph. For the root, the root itself.
     above: Vec<u32>,
     /// The start of each node's successors in `successors`, and the end of the last node's successors.
     starts: Vec<u32>,
-    /// The successors. A dominator leads to the nodes that it holds directly, and any node leads to meeting points.
+    /// The successors of each node: the meeting points to which the node has edges, and the other nodes whose nearest
+    /// dominator in this graph is the node.
     successors: Vec<u32>,
 }
 
@@ -252,7 +253,7 @@ impl CondensedGraph {
     ) -> Result<Self, CancelledError> {
         let mut steps = StepCounter::new(progress, preorder.nodes.len());
         let (mut nodes, mut above) = (Vec::new(), Vec::new());
-        // The index here of each node in the full preorder.
+        // For each node of the full preorder, its index in this graph.
         let mut here = vec![NONE; preorder.nodes.len()];
         let mut way: Vec<u32> = Vec::new();
         for (place, node) in preorder.nodes.iter().enumerate() {

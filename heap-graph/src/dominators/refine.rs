@@ -10,8 +10,8 @@
 //!
 //! The loops visit the graph's arrays from the first node to the last, so the processor can read ahead in most of
 //! them. A node has a greater number than the nodes above it. Breadth-first walks produce such flat trees that
-//! climbing is short. In other graphs, climbing may take too many steps. The function then stops without a result,
-//! and also if the order of nodes is not the order of a walk.
+//! climbing is short. In other graphs, climbing may take too many steps. The function stops without a result if
+//! climbing takes too many steps, or if the order of nodes is not the order of a walk.
 
 use crate::arrays::huge;
 use crate::graph::Graph;
@@ -146,7 +146,7 @@ impl TreeRefinement {
         if above == 0 || above == from {
             return Some(());
         }
-        // All dominators of `to` at the top of the tree are above both of these nodes.
+        // All dominators of `to` at the top of the tree are above both `one` and `other`.
         let one = if above < self.top_end { above } else { self.tops[to as usize] };
         let other = self.tops[from as usize];
         let common = if one == other && above >= self.top_end {
@@ -167,8 +167,8 @@ impl TreeRefinement {
     fn move_up(&mut self, node: u32, above: u32, common: u32) -> bool {
         if common != above {
             self.inverted[node as usize] = !common;
-            // The graph may have no edge from `above`. Adding this edge does not change dominators: all dominators of
-            // the node are above `above`, too.
+            // The graph may have no edge from `above` to the node. Adding this edge does not change dominators: all
+            // dominators of the node are also above `above`.
             if common != 0 {
                 self.unsettled.push(TreeEdge { from: above, to: node });
             }
@@ -187,8 +187,8 @@ impl TreeRefinement {
         Some(one)
     }
 
-    /// Moves nodes until each edge comes from below the node above its referent. Returns `None` if the function must
-    /// stop.
+    /// Moves nodes until the source of each edge is below the node above the edge's referent. Returns `None` if the
+    /// function must stop.
     fn settle(&mut self, steps: &mut StepCounter<'_>) -> Result<Option<()>, CancelledError> {
         let mut is_settled = false;
         while !is_settled {

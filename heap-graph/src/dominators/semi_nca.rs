@@ -1,11 +1,11 @@
-//! Semi-NCA finds semidominators like Lengauer and Tarjan, with path compression. From these, `climb` finds immediate
-//! dominators by climbing the tree that it has built so far.
+//! Semi-NCA finds semidominators like Lengauer and Tarjan, with path compression. From the semidominators, `climb`
+//! finds immediate dominators by climbing the dominator tree that it has built so far.
 //!
 //! A depth-first walk numbers the nodes in the order in which it meets them. An ancestor has a smaller number than
 //! its descendants. All code except the walk itself uses these numbers, so nodes that are close in the tree are close
 //! in memory.
 //!
-//! With ten million nodes, nearly every random access misses the caches, so memory decides how the time grows. This
+//! With ten million nodes, nearly every random access misses the caches, so memory accesses take most of the time. This
 //! module lays out rows in the order of the walk, sorts edges by regions, prefetches elements, and reuses arrays. At
 //! its peak it uses about 50 bytes for each node in addition to the graph, if a node has three edges.
 
@@ -151,8 +151,8 @@ impl DepthFirstWalk {
                     if semidominator == 0 {
                         break;
                     }
-                    // A smaller number belongs to an ancestor: otherwise the walk would have met this node from
-                    // there.
+                    // A source with a smaller number is an ancestor: otherwise the walk would have met this node by
+                    // the source's edge.
                     semidominator = semidominator.min(forest.least(before[place], linked));
                 }
                 forest.nodes[number].least = semidominator;
@@ -182,7 +182,7 @@ impl EdgeRegions {
         }
         let mut sum = 0;
         for end in &mut ends {
-            // At first, the start of each part. Filling a part moves this value to the part's end.
+            // `end` is the start of the part here. Filling the part moves it to the part's end.
             sum += core::mem::replace(end, sum);
         }
         pairs.clear();
@@ -250,8 +250,8 @@ fn emptied(mut array: Vec<u32>, capacity: usize) -> Vec<u32> {
 }
 
 /// The graph laid out for the walk: a node's number is directly before its edges, and an edge leads to a place in the
-/// same array. So a step along an edge needs one random access to memory; with the graph's own arrays it would need
-/// three.
+/// same array. So a step along an edge needs one random access to memory. With the graph's own arrays, a step would
+/// need three random accesses.
 ///
 /// The row of a node contains the node, and then the rows of its edges' targets, the last edge first. When the walk
 /// meets the node, its number replaces the node. The upper bits of a word are flags: whether the walk has met the
@@ -504,7 +504,7 @@ mod tests {
     use crate::graph::{GraphBuilder, NodeId, NodeParts};
     use crate::progress::AnalysisProgress;
 
-    /// Graphs of more than 2^32 words have wide rows. They must give the same walk.
+    /// Graphs of more than 2^32 words have wide rows. Narrow and wide rows must give the same walk.
     #[test]
     fn rows_of_both_widths_give_the_same_walk() {
         let mut random = 1_u64;

@@ -98,7 +98,7 @@ pub struct AccumulationStep {
     pub children: usize,
 }
 
-/// The nodes directly below the root of the dominator tree that retain a large part of the heap. Also the classes whose
+/// Finds nodes directly below the root of the dominator tree that retain a large part of the heap, and classes whose
 /// nodes directly below the root together retain a large part. The largest suspect is first.
 pub fn suspects(tree: &DominatorTree<'_>, options: &SuspectOptions) -> Vec<Suspect> {
     suspects_watched(tree, options, &AnalysisProgress::new()).expect(NOT_CANCELLED)

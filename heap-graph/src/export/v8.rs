@@ -28,7 +28,8 @@ const NODE_FIELDS: usize = 7;
 ///
 /// The format has ids and sizes of 32 bits. The ids are 1, 3, 5 and so on in the order of the graph. A size of 4 GiB
 /// or more becomes 4,294,967,295. The file contains no allocation stacks. If several edges lead from the root to one
-/// node, it contains only the first: Chrome's developer tools reject snapshots with many parallel edges.
+/// node, the file contains only the first of these edges: Chrome's developer tools reject snapshots with many parallel
+/// edges.
 ///
 /// # Errors
 ///

@@ -63,7 +63,7 @@ impl FrameTable {
         &self.all[id.index()]
     }
 
-    /// Adds a frame, or finds an equal one. `None` if there are already 2^32 - 2 frames.
+    /// Adds a frame, or finds an equal frame that was added before. `None` if there are already 2^32 - 2 frames.
     pub(crate) fn intern(&mut self, mut frame: FrameParts) -> Option<GraphFrameId> {
         frame.parent = frame.parent.filter(|parent| *parent != GraphFrameId::EMPTY_STACK);
         let Self { all, ids, hasher } = self;

@@ -57,7 +57,8 @@ impl<'a> HeapNode<'a> {
         self.kind().class_name.unwrap_or(self.kind().type_name)
     }
 
-    /// The most specific name of the node: its class; without one, its descriptive name; without both, its type.
+    /// The most specific name of the node: its class; for a node without a class, its descriptive name; for a node
+    /// without class and descriptive name, its type.
     pub fn title(self) -> GraphText<'a> {
         self.graph.text(self.title_id())
     }

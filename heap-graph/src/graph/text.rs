@@ -218,7 +218,7 @@ impl TextTable {
         GraphText::borrowed(self.texts.get(id.0.get() - 1))
     }
 
-    /// Adds a text, or finds the equal one. `None` if there are 2^32 - 1 texts already.
+    /// Adds a text, or finds an equal text that was added before. `None` if there are already 2^32 - 1 texts.
     pub(crate) fn intern(&mut self, wtf8: &[u8]) -> Option<GraphTextId> {
         NonZeroU32::new(self.texts.intern(wtf8)? + 1).map(GraphTextId)
     }

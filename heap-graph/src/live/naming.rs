@@ -62,7 +62,7 @@ impl<'a> BlockTypes<'a> {
             return Cow::Owned(without_paths(name));
         }
         let end = match name.find(['<', '(', '[', '{', ' ']) {
-            // The name of an item of a trait.
+            // A name that starts with `<` is the name of an item of a trait, and stays whole.
             Some(0) | None => name.len(),
             Some(end) => end,
         };

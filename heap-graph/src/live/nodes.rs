@@ -111,7 +111,7 @@ impl WalkNodes {
     }
 }
 
-/// All nodes of a finished walk. Only now are the targets of references known.
+/// All nodes of a finished walk. The targets of references are known only after the walk.
 pub(super) struct ReferenceTargets {
     /// The nodes, with sorted address ranges.
     nodes: WalkNodes,

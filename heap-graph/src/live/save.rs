@@ -30,8 +30,8 @@ impl HeapGraph {
     /// Walks the values that `add_roots` adds, and writes them to a file during the walk, with default options. See
     /// [`stream`](Self::stream).
     ///
-    /// On Unix only this user can read the file. Until it is complete, it has a random name that starts with
-    /// `incomplete-`, in the same folder. An existing file of the final name is replaced.
+    /// On Unix, only the user of this process can read the file. Until the file is complete, it has a random name that
+    /// starts with `incomplete-`, in the same folder. An existing file of the final name is replaced.
     ///
     /// # Errors
     ///
@@ -61,9 +61,9 @@ impl HeapGraph {
 
     /// Walks the values that `add_roots` adds, and writes a snapshot during the walk.
     ///
-    /// The walk writes a block when it leaves the block, and then keeps only its address: about 100 bytes for each
-    /// block. It also keeps the blocks on the path from a root to the current position. Blocks with references to
-    /// addresses that it has not met yet are also kept, and written last.
+    /// The walk writes a block when it leaves the block, and then keeps only the block's address: about 100 bytes
+    /// for each block. The walk also keeps the blocks on the path from a root to the current position. It keeps
+    /// blocks with references to addresses that it has not met yet, and writes them last.
     ///
     /// The function calls `add_roots` twice. The first call only records the names of the roots, since they are at
     /// the start of the file.
@@ -104,7 +104,7 @@ impl HeapGraph {
         let RootsPurpose::Save(mut ops, _) = roots.0 else { unreachable!("the purpose of roots is fixed") };
         let skipped = ops.skipped().to_vec();
         let mut live = ops.into_reading();
-        // Roots that the file names, but that the second call of `add_roots` has not added.
+        // The file names roots that the second call of `add_roots` has not added. Adds an empty value for each.
         while live.roots() < names.len() as u64 {
             live.open_root("", || "", &());
             live.close_root();

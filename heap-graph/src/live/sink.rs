@@ -7,9 +7,9 @@ use crate::graph::GraphTextId;
 
 /// Receives the nodes and edges of a walk, in the order of the walk.
 ///
-/// The walk calls [`node`](Self::node) for a block or value that it meets for the first time. If it then enters the
-/// block, it calls [`open`](Self::open); it also calls [`open`](Self::open) when it enters a known block. Edges and
-/// pointers then start from the innermost open node, until [`close`](Self::close).
+/// The walk calls [`node`](Self::node) for a block or value that it meets for the first time, and
+/// [`open`](Self::open) when it enters a new or known block or value. Edges and pointers then start from the innermost
+/// open node, until [`close`](Self::close).
 pub(super) trait GraphSink {
     /// Receives a new node. It has the next number.
     fn node(&mut self, node: u32, found: FoundNode);

@@ -71,8 +71,8 @@ impl<'a> SnapshotStream<'a> {
         }
     }
 
-    /// The pending data of this node, if the node is the innermost open one and not yet written. Otherwise the walk
-    /// has met the node before, and its edges are already recorded.
+    /// The pending data of this node, if the node is the innermost open node and not yet written. If the result is
+    /// `None`, the walk has met the node before and has already recorded its edges.
     fn waiting(&mut self, node: u32) -> Option<&mut PendingNode> {
         self.open.iter_mut().rev().flatten().next().filter(|waiting| waiting.node == node)
     }

@@ -32,7 +32,7 @@ pub struct PathTree {
     turns: Box<[u32]>,
     /// For each node: the edge by which the walk first arrives.
     edges: Box<[u32]>,
-    /// The turn at which the walk takes the root's edges again. It does so if an edge leads back to the root.
+    /// The turn at which the walk takes the root's edges again, if an edge leads back to the root.
     again: u32,
 }
 

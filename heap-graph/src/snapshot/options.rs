@@ -25,7 +25,7 @@ impl SnapshotReadOptions {
     }
 
     /// Sets the largest size of one message in bytes. Default: 67,108,864, as in Firefox. A snapshot with a longer
-    /// message is rejected. Only the root of a heap with millions of roots is nearly as long.
+    /// message is rejected. Only the root's message in a heap with millions of roots is nearly as long.
     pub fn max_message_bytes(mut self, bytes: u64) -> Self {
         self.max_message_bytes = bytes;
         self

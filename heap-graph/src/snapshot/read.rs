@@ -284,8 +284,8 @@ impl SnapshotReader {
         Ok(text.as_file)
     }
 
-    /// Adds a frame and its parents. The limit of nested messages bounds their number. Also returns the length of the
-    /// stack.
+    /// Adds a frame and its parents. The limit of nested messages bounds the number of parents. Returns the frame and
+    /// the length of its stack.
     fn frame(
         &mut self,
         message: MessageBytes<'_>,

@@ -82,8 +82,8 @@ pub fn write<W: Write>(graph: &Graph, file: W, options: &SnapshotWriteOptions) -
     packer.finish()
 }
 
-/// Writes a snapshot of a heap without a graph in memory. Each node is written at once. The writer keeps only texts
-/// and frames in memory.
+/// Writes a snapshot of a heap node by node, without a graph in memory. The writer keeps only texts and frames in
+/// memory.
 ///
 /// ```
 /// use heap_graph::snapshot::{self, SnapshotWriter, SnapshotWriteOptions};
@@ -132,8 +132,8 @@ impl<W: Write> SnapshotWriter<W> {
         self.frames.intern(frame).ok_or(GraphError::TooMany("frames"))
     }
 
-    /// Writes a node and its edges. The targets of the edges may be written later, but each must be written, and only
-    /// once. Readers reject other files.
+    /// Writes a node and its edges. The targets of the edges may be written later. The caller must write each target
+    /// exactly once; otherwise readers reject the file.
     ///
     /// # Errors
     ///

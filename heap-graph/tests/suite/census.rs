@@ -75,7 +75,7 @@ fn every_handmade_snapshot_is_counted_as_by_firefox() {
                 _ => continue,
             };
             let expected = match (name.as_str(), key.as_str()) {
-                // Firefox loses a node here.
+                // Firefox does not count one of the nodes here.
                 ("duplicate-type-name-text-reachable", "internalType") => {
                     r#"{"Dup":{"count":2,"bytes":30}}"#.to_owned()
                 }
@@ -111,7 +111,7 @@ fn bad_breakdowns_get_firefox_s_words() {
             Err(error) => Err(format!("TypeError: {error}")),
         };
         match (name.as_str(), ours) {
-            // Firefox does not support this, and does not report it.
+            // Firefox does not support these breakdowns, and does not report an error.
             ("array-of-two", Ok(_)) | ("descriptiveType-at-top", Err(_)) => {}
             // Firefox ignores unknown keys in a breakdown.
             (_, Err(error)) if error.contains("unrecognized key") => {
@@ -159,7 +159,7 @@ fn options_of_a_census_are_a_breakdown_too() {
     assert!(Breakdown::parse(r#"{"breakdown": {"by": "count"}, "by": "count"}"#).is_err());
 }
 
-/// Firefox's documentation promises this.
+/// Firefox's documentation promises the key `null` for nodes that an empty stack allocated.
 #[test]
 fn nodes_of_an_empty_stack_are_under_null() {
     let mut builder = GraphBuilder::new();
@@ -184,7 +184,7 @@ fn nodes_of_an_empty_stack_are_under_null() {
         r#"{"@map":[[null,{"count":2,"bytes":20}],[[["a.js",1,0,null,null]],{"count":1,"bytes":10}],["noStack",{"count":1,"bytes":10}]]}"#
     );
     assert!(graph.find(NodeId(3)).unwrap().allocation_stack().is_none());
-    // The file format cannot store it.
+    // Writing succeeds, although the file format cannot store an empty stack.
     let mut file = Vec::new();
     snapshot::write(&graph, &mut file, &snapshot::SnapshotWriteOptions::new()).unwrap();
 }

@@ -190,8 +190,8 @@ fn a_long_chain_to_many_leaves_is_no_square() {
 }
 
 /// Dominators by the algorithm of Keith Cooper, Timothy Harvey and Ken Kennedy (A Simple, Fast Dominance Algorithm,
-/// 2001). It has nothing in common with the tested algorithm. `None` for unreachable nodes; the root's dominator is
-/// the root itself.
+/// 2001). The function shares no code with the crate. `None` for unreachable nodes; the root's dominator is the root
+/// itself.
 fn by_intersection(edges: &[Vec<usize>]) -> Vec<Option<usize>> {
     let mut postorder = Vec::new();
     let mut numbers = vec![None; edges.len()];
@@ -275,12 +275,12 @@ fn compare_by_intersection(edges: &[Vec<usize>], needs_walk: bool) -> (usize, us
     (expected.iter().flatten().count(), deep)
 }
 
-/// Nodes in any order. They do not fit in one region of the algorithm.
+/// The nodes are in any order, and do not fit in one region of the algorithm.
 #[test]
 fn dominators_of_large_graphs_in_any_order_are_right() {
     const NODES: usize = 20_000;
     let mut below = random();
-    // The positions in the file; the root's is first.
+    // The position of each node in the file. The root stays first.
     let mut places: Vec<usize> = (0..NODES).collect();
     (2..NODES).for_each(|place| places.swap(place, 1 + below(place)));
     let mut edges = vec![Vec::new(); NODES];
@@ -304,8 +304,8 @@ fn dominators_of_large_graphs_in_any_order_are_right() {
     );
 }
 
-/// Nodes in the order of a walk, more than the top of the tree holds. One graph has a root with few edges, the other
-/// a root with many edges.
+/// The nodes are in the order of a walk, and the top of the tree does not hold all of them. The root of the first graph
+/// has few edges, and the root of the second graph has many.
 #[test]
 fn dominators_of_large_graphs_in_the_order_of_a_walk_are_right() {
     const NODES: usize = 120_000;
@@ -320,8 +320,8 @@ fn dominators_of_large_graphs_in_the_order_of_a_walk_are_right() {
                 _ => far,
             };
             edges[first].push(node);
-            // Edges from nearby nodes, and a few from any node, including nodes below. Each node is also reached in
-            // another way.
+            // Adds edges from nearby nodes, and a few edges from any node, including later nodes. Each node also has
+            // the edge from `first`.
             for (times, from) in [(4, near), (9, node - 1 - below(node)), (40, below(NODES))] {
                 if below(times) == 0 {
                     edges[from.max(first)].push(node);

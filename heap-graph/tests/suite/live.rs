@@ -231,7 +231,7 @@ fn a_program_may_know_better_and_a_profiler_more() {
         });
     let heap = HeapGraph::collect_with(options, |roots| roots.add("value", &value));
     let buffers = heap.graph().nodes().filter(|node| node.coarse_type() == CoarseType::DomNode);
-    // The value itself, its block and the block of the tags.
+    // The walk finds the value itself, its block and the block of the tags.
     assert_eq!(buffers.count(), 3);
     let report = census(heap.graph(), &Breakdown::preset("stack").unwrap()).unwrap().to_json();
     let expected = r#"{"@map":[[[["app.rs",9,0,"make",null],["app.rs",2,0,"main",null]],{"count":3"#;
@@ -433,7 +433,7 @@ fn an_incomplete_file_has_a_private_name_that_nobody_can_take_before() {
         assert_eq!(mode(&path), 0o600);
         assert_eq!(incomplete(), std::slice::from_ref(&path));
     }
-    // Each save calls `add_roots` twice, and uses its own file name.
+    // Each save calls `add_roots` twice, and writes to a file with another name.
     let mut names = seen.into_inner();
     names.dedup();
     assert_eq!(names.len(), 2, "{names:?}");

@@ -255,7 +255,7 @@ fn stacks_that_look_the_same_are_one_unless_the_system_is_in_one() {
     assert_eq!(two.to_json(), entries(r#"{"count":1,"bytes":20}"#, r#"{"count":1,"bytes":10}"#));
     let none = r#"{"count":0,"bytes":0}"#;
     assert_eq!(CensusDifference::new(&two, &two).delta.to_json(), entries(none, none));
-    // Both share a node of the tree, which has their sum.
+    // Both stacks share one node of the tree. The node has the sum of their counts.
     let tree = CensusTree::new(&two, &TreeOptions::new());
     let node = tree.children(tree.root()).next().unwrap();
     assert_eq!((node.bytes, node.count, node.leaves.len()), (30, 2, 2));

@@ -1,7 +1,8 @@
-//! Chunks of arenas: values, an unused rest before them, and a footer at the end.
+//! Chunks of arenas. A chunk consists of an unused part, the values, and a footer at the end.
 //!
-//! An arena hands out its chunks from the end to the start. The footer has the address of the chunk, and the address up to
-//! which the arena handed the chunk out; of the chunk in use, the arena itself may have the latter in place of the footer.
+//! An arena hands out the bytes of a chunk from the end to the start. The footer contains the chunk's address, and the
+//! address at which the used part starts. For the chunk in use, the arena itself may contain the start of the used part
+//! instead of the footer.
 
 use std::collections::BTreeMap;
 use std::mem::size_of;
@@ -43,8 +44,8 @@ impl ArenaValues {
     }
 }
 
-/// Whether a chunk ends in a footer of this size at an address: the footer has the addresses of the chunk, and of a place in
-/// it.
+/// Whether a chunk ends in a footer of this size at the address `at`: the footer contains the chunk's address and
+/// another address in the chunk.
 pub(crate) fn is_footer(block: &HeapBlock, at: u64, size: u64, word: impl Fn(u64) -> Option<u64>) -> bool {
     let is_last = at.checked_add(size) == Some(block.address.saturating_add(block.requested));
     if !is_last || size > LARGEST_FOOTER || !at.is_multiple_of(size_of::<u64>() as u64) {
@@ -60,12 +61,12 @@ pub(crate) fn is_footer(block: &HeapBlock, at: u64, size: u64, word: impl Fn(u64
 pub(crate) struct ChunkUse {
     start: u64,
     footer: u64,
-    /// Where the used part starts, as far as is known.
+    /// The start of the used part; `None` if it is unknown.
     used: Option<u64>,
 }
 
 impl ChunkUse {
-    /// A chunk between two addresses, of which nothing else is known.
+    /// A chunk with values between `start` and `footer`. The start of the used part is not known yet.
     pub(crate) fn new(start: u64, footer: u64) -> Self {
         Self { start, footer, used: None }
     }
@@ -75,18 +76,20 @@ impl ChunkUse {
         self.used.is_none().then_some(self.footer)
     }
 
-    /// The bytes for values, and how many of them are used. `None` if the arena with this number was not found.
+    /// The number of bytes for values, and the number of used bytes. `None` if the start of the used part is unknown.
     pub(crate) fn bytes(&self) -> Option<(u64, u64)> {
         Some((self.footer - self.start, self.footer - self.used?))
     }
 
-    /// Takes over the place from words of which one is the chunk's address, perhaps.
+    /// Finds the start of the used part in the words of a footer or of an arena. One of these words may be the chunk's
+    /// address.
     pub(crate) fn note(&mut self, words: impl Iterator<Item = u64>) {
         let mut inside: Vec<u64> = words.filter(|word| (self.start..=self.footer).contains(word)).collect();
         if let Some(start) = inside.iter().position(|word| *word == self.start) {
             inside.swap_remove(start);
         }
-        // A new chunk has its end there, which does not show how much of it is used now.
+        // A word with the footer's address is from the time when the chunk was new. It does not show how much of the
+        // chunk is used now.
         let found = inside.into_iter().filter(|word| *word < self.footer).min();
         self.used = [self.used, found].into_iter().flatten().min();
     }

@@ -22,8 +22,8 @@ pub struct HeapBlock {
 
 /// The blocks of a dump, sorted by address, and the number of blocks left out because they overlap others.
 ///
-/// Threads go on while a process writes its blocks, so a dump may contain a block and the blocks that took its place. Of
-/// two blocks that overlap, the smaller one stays.
+/// Threads continue to run while a process writes its blocks, so a dump may contain a freed block and the blocks that
+/// took its place. If two blocks overlap, the function keeps the smaller block.
 pub(crate) fn scanned_blocks(dump: &Dump) -> Result<(Vec<HeapBlock>, usize), TypedError> {
     let mut all: Vec<HeapBlock> = dump
         .scanned_blocks()?
@@ -218,7 +218,7 @@ impl StackTypeIndex {
     }
 
     /// The contents of a block, if its stack names a type with a layout that fits the block. `None` if several types
-    /// of this name fit.
+    /// with the same name fit.
     pub(crate) fn contents(&self, block: &HeapBlock, info: &DebugInfo) -> Option<TypedContents> {
         let all = &self.candidates(block)?.all;
         let mut fitting = all.iter().filter(|contents| fits(info, **contents, block.requested));
@@ -242,7 +242,7 @@ fn place(dump: &Dump, info: &DebugInfo, frame: &CallFrame<'_>) -> Option<Option<
     Some(info.place_of_code(if number == 0 { "" } else { module }, offset))
 }
 
-/// The contents whose types exist at a code location. In a module with unknown types, there are none.
+/// The contents whose types exist at a code location. Empty for a module with unknown types.
 fn known_at(
     info: &DebugInfo,
     place: Option<CodePlace>,
@@ -283,7 +283,7 @@ fn contents(
 ) -> Vec<TypedContents> {
     let TypeVerdict::Typed { shape, name, .. } = verdict else { return Vec::new() };
     let element = element(name);
-    // In newer versions, `Box::new` first allocates a `MaybeUninit`, which has no layout of its own.
+    // In newer versions of Rust, `Box::new` first allocates a `MaybeUninit`, which has no layout of its own.
     let place = name.strip_prefix("MaybeUninit<").and_then(|rest| rest.strip_suffix('>'));
     let name = place.filter(|_| info.with_short_name(name).is_empty()).unwrap_or(name);
     let headed = name.strip_prefix("ThinVec<[").and_then(|rest| rest.strip_suffix("]>"));

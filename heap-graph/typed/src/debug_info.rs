@@ -38,7 +38,7 @@ pub(crate) use types::{DebugNameId, EnumVariant, Member, StaticItem, Type, TypeK
 /// The largest total size of all compressed sections after unpacking, in bytes.
 const MOST_UNPACKED: u64 = 1 << 30;
 
-/// The largest number of reading threads. Each thread repeats some names of the others.
+/// The largest number of reading threads. Several threads may each store the same name.
 const MOST_THREADS: usize = 16;
 
 /// The smallest number of names for which a thread is worthwhile.
@@ -309,8 +309,8 @@ impl DebugInfo {
         }
     }
 
-    /// The types with this short name, each once. A symbol's path to a closure or an `async` function is accepted,
-    /// too.
+    /// The types with this short name, each once. The name may also be a symbol's path to a closure or an `async`
+    /// function.
     pub fn with_short_name(&self, name: &str) -> &[TypeId] {
         let by_loose_name = || self.by_loose_name.get(&loose(name)?);
         self.by_short_name.get(name).or_else(by_loose_name).map_or(&[], Vec::as_slice)
@@ -413,8 +413,8 @@ impl DebugInfo {
         self.same_as[id.index()]
     }
 
-    /// Whether a type starts with another type: its first member, or a first member deeper inside, is that type or an
-    /// array of it.
+    /// Whether a type starts with another type: its first member, or a first member deeper inside, is of the type
+    /// `other` or an array of `other`.
     pub(crate) fn starts_with(&self, mut id: TypeId, other: TypeId) -> bool {
         for _ in 0..16 {
             if self.same_as(id) == self.same_as(other) {

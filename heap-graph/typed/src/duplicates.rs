@@ -105,7 +105,7 @@ impl TypedHeap<'_> {
     fn bytes_of(&self, block: usize) -> Option<Option<u64>> {
         let info = self.walk.info();
         match self.contents[block]? {
-            // A ring buffer of bytes starts elsewhere.
+            // `first` is 0 for strings and slices. The bytes of a ring buffer may start later in the block.
             TypedContents::Slice { element, first: 0, len } if info.name(element) == "u8" => {
                 Some(len.map(|len| len.min(self.blocks()[block].requested)))
             }

@@ -86,7 +86,7 @@ impl Evidence {
         }
     }
 
-    /// Counts a pointer that names the type of its block. Returns whether an earlier pointer has named it, too.
+    /// Counts a pointer that names the type of its block. Returns whether an earlier pointer has named the same type.
     pub(crate) fn confirm(&mut self, block: usize) -> bool {
         let count = &mut self.agreeing[block];
         let before = *count > 0;
@@ -94,7 +94,7 @@ impl Evidence {
         before
     }
 
-    /// Removes a pointer that named the type of its block. A count of 255 stays, since it may stand for more.
+    /// Removes a pointer that named the type of its block. A count of 255 stays, since the real number may be larger.
     pub(crate) fn retract(&mut self, block: usize) {
         let count = &mut self.agreeing[block];
         if *count < u8::MAX {
@@ -159,7 +159,8 @@ impl Evidence {
         Some(ready.into_iter().collect())
     }
 
-    /// The type that most pointers name, and the number of these pointers. If numbers are equal, the first.
+    /// The type that most pointers name, and the number of these pointers. If several types have the same number of
+    /// pointers, the first of these types.
     pub(crate) fn heaviest(
         &self,
         info: &DebugInfo,

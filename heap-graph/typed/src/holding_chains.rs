@@ -117,7 +117,8 @@ impl HoldingChains<'_, '_> {
         rows
     }
 
-    /// The chunk of the same arena that the arena itself holds: each chunk holds the chunk before it.
+    /// The chunk that the arena itself holds, for any chunk of the arena. Each chunk holds the chunk that the arena
+    /// allocated before it.
     pub(crate) fn first_chunk(&self, block: usize) -> usize {
         let is_chunk = |block: usize| matches!(self.heap.contents[block], Some(TypedContents::Chunk { .. }));
         let mut first = block;

@@ -374,7 +374,7 @@ impl Inference<'_, '_, '_> {
                     None => return,
                 }
             }
-            // The memory is the same, and "text" is more precise.
+            // Both types describe the same memory, and "text" is more precise than "bytes".
             Some(known) if is_text_of(info, known, said) => {
                 self.heap.origins[index] = TypeOrigin::Owner;
                 said
@@ -469,8 +469,8 @@ impl Inference<'_, '_, '_> {
         }
     }
 
-    /// Whether strong references to the counted value of a block exist. Weak references do not keep the value alive
-    /// then.
+    /// Whether strong references to the counted value of a block exist. If they exist, weak references do not count as
+    /// holders of the block.
     fn has_strong(&mut self, block: usize) -> Option<bool> {
         let info = self.heap.walk.info();
         let strong = info.member(self.heap.contents[block]?.element(), "strong")?;

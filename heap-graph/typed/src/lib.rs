@@ -32,10 +32,10 @@
 //! debug_info   types, statics, thread-locals and vtables of a file
 //! memory       bytes of a dump, a process or a core file
 //! plan         a type compiled to the places of its pointers; containers by the names of their members
-//! path, walk   a plan and bytes to pointers with paths of fields
+//! path, walk   from a plan and bytes: pointers with paths of fields
 //! blocks       the blocks of a dump, and the types that their stacks name
 //! type_name    types as programmers write them
-//! agreement, evidence, infer   stacks and owners to the types of all blocks
+//! agreement, evidence, infer   from stacks and owners: the types of all blocks
 //! views        contents that are the same, or the same memory seen in another way
 //! merged       stacks that have the names of merged functions
 //! unwind, threads    frames of threads, and what their stacks hold
@@ -44,7 +44,7 @@
 //! waste, variants      memory that containers and enums do not use
 //! holding_chains       the holders of each block
 //! duplicates         equal strings
-//! tasks              async tasks by the await at which they are
+//! tasks              async tasks, grouped by their current await
 //! ```
 //!
 //! # Limits

@@ -1,5 +1,5 @@
-//! Functions that the compiler or the linker merged. If several functions have equal code, one remains, with its own
-//! name.
+//! Functions that the compiler or the linker merged. If several functions have equal code, only one of them remains,
+//! under its own name.
 //!
 //! A function that allocates for a type often depends only on the type's size and alignment. After a merge, the stack
 //! of a block names a type with the same layout as the block's real type. So a pointer may contradict the stack and
@@ -64,7 +64,8 @@ impl<'d> StackFunction<'d> {
 }
 
 /// Whether a function for the type `owned`, and not for `named`, has called a function for the type `named`. Between
-/// them, only a closure of the caller and inlined functions are allowed: the compiler inlines merged functions, too.
+/// the two functions, only a closure of the caller and inlined functions are allowed: the compiler also inlines merged
+/// functions.
 fn callers_name(functions: &[StackFunction<'_>], named: &str, owned: &str) -> bool {
     let mut is_merged = false;
     let mut closure_of: Option<&[&str]> = None;

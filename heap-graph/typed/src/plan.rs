@@ -24,7 +24,7 @@ pub(crate) struct Scalar {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ElementCount {
     Fixed(u64),
-    /// The number at a position plus the second field, and at most the third field.
+    /// The sum of the number at a position (first field) and the second field, but at most the third field.
     Read(Scalar, u64, u64),
     /// The size of the block, or the pointer to it, determines the number.
     Tail,
@@ -91,14 +91,14 @@ pub(crate) enum PlanStep {
         of: TypeId,
         name: Option<PathSegment>,
     },
-    /// The steps of one of the variants. Variants without a number are for all other numbers.
+    /// The steps of the variant that a number selects. A variant without a number is selected by all other numbers.
     Switch {
         /// The enum or the coroutine, if the goal includes it.
         of: Option<TypeId>,
         discriminant: Option<Scalar>,
         cases: Vec<(Option<u128>, Vec<PlanStep>)>,
     },
-    /// The first steps if a number is at most the limit, otherwise the second steps.
+    /// The steps `then` if the number is at most `most`, otherwise the steps `otherwise`.
     AtMost {
         number: Scalar,
         most: u64,
@@ -114,7 +114,7 @@ pub(crate) enum PlanStep {
         stride: u64,
         steps: Vec<PlanStep>,
     },
-    /// The steps of a union. Its bytes may be another type.
+    /// The steps of a union. The bytes of the union may be a value of another type.
     Maybe(Vec<PlanStep>),
     /// A pointer that does not keep its target alive.
     Weak(Vec<PlanStep>),

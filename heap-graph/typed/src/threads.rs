@@ -101,7 +101,7 @@ impl ThreadWords {
         self.by_block.contains_key(&(block as u32))
     }
 
-    /// Forgets all blocks except these, and looks up the functions that hold them.
+    /// Forgets all blocks except `blocks`, and looks up the functions that hold these blocks.
     pub(crate) fn keep(&mut self, blocks: &[usize], dump: &Dump) {
         let kept = blocks.iter().filter_map(|block| {
             let block = *block as u32;
@@ -119,8 +119,8 @@ impl ThreadWords {
             .iter()
             .map(|code| {
                 let place = unwinder.module(*code);
-                // The look-up expects return addresses and uses the address before; this address is already inside
-                // the call.
+                // The look-up expects a return address and uses the address before it. `at` is already inside the
+                // call, so the look-up gets the address after `at`.
                 let place = place.and_then(|(module, at)| Some((index_of(module)?, at.wrapping_add(1))));
                 (*code as usize, place)
             })
@@ -135,7 +135,7 @@ impl ThreadWords {
             self.texts.entry(*place).or_insert_with(|| {
                 let thread = &threads[place.thread as usize];
                 let mut text = match thread.number {
-                    // As debuggers and `about-memory history` number it.
+                    // Debuggers and `about-memory history` show the same number.
                     Some(number) => format!("thread {number}"),
                     None => "a thread".to_owned(),
                 };

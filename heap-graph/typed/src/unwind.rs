@@ -71,7 +71,7 @@ impl<'d> Unwinder<'d> {
         self.modules.iter().find(has)
     }
 
-    /// The frames, from the innermost. First the frames that the tables describe, and then the frames that are known
+    /// The frames, from the innermost: first the frames that the unwind tables describe, then the frames that are known
     /// without tables. `read` returns the word at an address.
     pub(crate) fn frames(
         &self,

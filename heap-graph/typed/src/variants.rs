@@ -21,7 +21,7 @@ pub(crate) struct EnumValues {
     pub(crate) blocks: u64,
     pub(crate) bytes: u64,
     pub(crate) unused_bytes: u64,
-    /// The last of these blocks.
+    /// The last block with values of the enum.
     last: Option<usize>,
 }
 

@@ -65,7 +65,7 @@ impl TypedContents {
         of
     }
 
-    /// Whether both have the same form, for any types.
+    /// Whether both contents have the same form. Their types may differ.
     pub(crate) fn is_like(self, other: Self) -> bool {
         core::mem::discriminant(&self) == core::mem::discriminant(&other)
     }

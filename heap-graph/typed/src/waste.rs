@@ -53,8 +53,8 @@ impl WasteKind {
 pub struct WasteRow {
     /// The type of the blocks; for [`WasteKind::Variants`], the enum.
     pub name: String,
-    /// The field or static that holds the blocks: `Page.body`. `None` for nodes and enums, and if no block and no static
-    /// holds them.
+    /// The field or static that holds the blocks: `Page.body`. `None` for nodes and enums, and for blocks that no block
+    /// and no static holds.
     pub held_by: Option<String>,
     /// The kind of the unused memory.
     pub unused: WasteKind,
@@ -106,8 +106,7 @@ pub struct HeapWaste {
     pub rows: Vec<WasteRow>,
     /// The sum of the unused bytes.
     pub unused_bytes: u64,
-    /// The number of vectors and strings with unknown length. Only a stack may point to them: no block and no static
-    /// does.
+    /// The number of vectors and strings with unknown length. No block and no static points to them, but a stack may.
     pub unknown_blocks: u64,
     /// The requested bytes of these vectors and strings.
     pub unknown_bytes: u64,
@@ -152,8 +151,8 @@ impl TypedHeap<'_> {
     pub fn waste(&self, memory: &dyn MemorySource) -> HeapWaste {
         let mut waste = HeapWaste::default();
         let why = self.holding_chains();
-        // Names take time, and most blocks share theirs. Each key has one of its blocks. A chunk counts for the holder of the
-        // arena's first chunk.
+        // Most blocks share their names, and building a name takes time. So each key stores one of its blocks, for the
+        // name. A chunk counts for the holder of the arena's first chunk.
         let mut by_basis: HashMap<(NameBasis, Option<HolderBasis>, WasteKind), (usize, WasteSum)> =
             HashMap::new();
         for (index, block) in self.blocks().iter().enumerate() {

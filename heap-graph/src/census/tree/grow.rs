@@ -22,14 +22,15 @@ impl TreeGrowth<'_> {
     /// Adds a report to its node. It recurses, since breakdowns nest only a few levels.
     ///
     /// A node is settled when its whole report is in the tree. The frames between two stacks are settled last, as in
-    /// Firefox. The order of equal nodes depends on that.
+    /// Firefox. The order of nodes with equal counts depends on the order of settling.
     fn add(&mut self, report: &CensusReport, place: usize) {
         let leaf = self.leaf;
         self.leaf += 1;
         let node = &mut self.tree.nodes[place];
         match report {
             CensusReport::Count(count) => {
-                // Two stacks may share a node. This adds up both; Firefox keeps only the last one.
+                // Two stacks may share a node. The node gets the sum of their counts here. In Firefox, it keeps only
+                // the counts of the last stack.
                 node.bytes += count.bytes.unwrap_or(0);
                 node.count += count.count.unwrap_or(0);
                 node.leaves.insert(leaf);

@@ -70,7 +70,7 @@ impl InfoParts {
     pub(super) fn append(&mut self, other: Self, library: &Library<'_>) -> Result<(), TypedError> {
         let names = self.names.append(&other.names).ok_or(TypedError::Bounded(0, DebugInfoLimit::Names))?;
         let renamed = |name: super::DebugNameId| names[name.number()];
-        // 0 means "no reference": no entry starts there.
+        // The offset 0 means "no reference": no entry starts at this offset.
         let by = self
             .offsets
             .last()
@@ -161,8 +161,8 @@ impl DebugInfo {
         Some(CodePlace { file, unit })
     }
 
-    /// The types, all with the same name, that code at a location can mean. They are the types of its unit, or,
-    /// if its unit contains none of them, the types of its file.
+    /// Selects the types that code at a location can mean. All of `types` have the same name. The result contains the
+    /// types of the location's unit or, if the unit contains none of `types`, the types of the location's file.
     pub(crate) fn known_at(&self, place: CodePlace, types: &[TypeId], entries: &ClassEntries) -> Vec<TypeId> {
         let known_in = |range: Range<usize>| -> Vec<TypeId> {
             types.iter().copied().filter(|id| entries.has_any_in(self.same_as(*id), &range)).collect()

@@ -13,7 +13,7 @@ pub(super) const MOST_BYTES: usize = 256 << 20;
 #[derive(Debug)]
 pub(super) struct NameTable {
     names: TextPool,
-    /// The largest total size of these names in bytes, at most `MOST_BYTES`.
+    /// The largest total size of the names in this table in bytes, at most `MOST_BYTES`.
     most: usize,
 }
 

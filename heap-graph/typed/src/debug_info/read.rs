@@ -74,7 +74,7 @@ impl<'s> UnitReader<'s> {
         }
     }
 
-    /// Adds the data of another reader, which has read the units after these.
+    /// Adds the data of another reader, which has read the units after the units of this reader.
     pub(super) fn append(&mut self, other: Self) -> Option<()> {
         let names = self.names.append(&other.names)?;
         let renamed = |name: DebugNameId| names[name.number()];
@@ -94,7 +94,7 @@ impl<'s> UnitReader<'s> {
         Ok(())
     }
 
-    /// The table of abbreviations at an offset of their section.
+    /// The table of abbreviations at an offset of the section of abbreviations.
     pub(super) fn abbreviations(&mut self, offset: usize) -> Result<Arc<Abbreviations>, UnitError> {
         if let Some(known) = self.abbreviations.get(&offset) {
             return Ok(known.clone());

@@ -4,9 +4,9 @@ use object::elf;
 use object::read::elf::{ElfFile64, ProgramHeader as _};
 use object::{Architecture, LittleEndian};
 
-/// The start of thread-locals, relative to the value of the thread's register for them. The program's own
-/// thread-locals are next to that address (ELF Handling For Thread-Local Storage, sections 3.4.6 and 3; aarch64's
-/// ABI, section 10).
+/// The start of the program's thread-locals, relative to the value of the thread's register for thread-locals. The
+/// program's own thread-locals are next to the address in this register (ELF Handling For Thread-Local Storage,
+/// sections 3.4.6 and 3; aarch64's ABI, section 10).
 pub(super) fn offset(file: &[u8], architecture: Architecture) -> Option<i64> {
     let elf = ElfFile64::<LittleEndian>::parse(file).ok()?;
     let mut headers = elf.elf_program_headers().iter();

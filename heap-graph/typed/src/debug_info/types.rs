@@ -15,7 +15,7 @@ impl TypeId {
 pub(crate) struct TypeRef(pub(super) u64);
 
 impl TypeRef {
-    /// The reference after its entries have moved by this offset.
+    /// The reference to the same entry after all entries have moved by this offset.
     pub(super) fn moved(self, by: u64) -> Self {
         if self.0 == 0 { self } else { Self(self.0.saturating_add(by)) }
     }

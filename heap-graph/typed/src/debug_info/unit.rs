@@ -68,7 +68,7 @@ impl<'r, 's> UnitParser<'r, 's> {
         header: UnitHeader<SectionSlice<'s>>,
         base: u64,
     ) -> Self {
-        // The format defines these bases for a unit without the attribute: the position after the section's header.
+        // The format defines the defaults of these bases: the position after the section's header.
         let format = header.format();
         let start = format.initial_length_size() as usize + 4;
         Self {
@@ -81,7 +81,7 @@ impl<'r, 's> UnitParser<'r, 's> {
             folder: None,
             files: None,
             paths: HashMap::new(),
-            // Like the other bases, but the header of lists of ranges is longer.
+            // This base is also after the section's header, but the header of lists of ranges is longer.
             root: UnitCode::new(start + 4),
         }
     }
@@ -434,7 +434,7 @@ impl<'r, 's> UnitParser<'r, 's> {
 
     fn name(&mut self, entry: &EntryAttributes<'s>) -> Result<DebugNameId, UnitError> {
         let text = self.text(entry)?;
-        // The search for the end of a long text is work, too.
+        // The search for the end of a long text also counts as work.
         self.reading.work(text.len() as u64 / 16)?;
         let text = String::from_utf8_lossy(text);
         self.reading.names.intern(&text).ok_or(UnitError::Bound(DebugInfoLimit::Names))

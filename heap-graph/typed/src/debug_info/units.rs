@@ -47,7 +47,8 @@ fn read_alone<'s>(dwarf: &'s Dwarf<SectionSlice<'s>>, only_rust: bool) -> Result
 }
 
 /// Reads the units on several threads, in parts of about the same size. The limits of the parts add up to the limit
-/// of one thread, so everything within them is also within that limit. Returns `None` if a part exceeds its limit.
+/// of one thread. So if each part stays within its limit, one thread would also stay within its limit. Returns `None`
+/// if a part exceeds its limit.
 fn read_together<'s>(
     dwarf: &'s Dwarf<SectionSlice<'s>>,
     parts: usize,
@@ -64,8 +65,8 @@ fn read_together<'s>(
     Some(whole)
 }
 
-/// The start and the end of each part. A part contains the units that start in its share of the bytes. Only these
-/// positions are stored for the units, since a file may have a unit for each 11 bytes.
+/// The start and the end of each part. A part contains the units that start in its share of the bytes. The function
+/// stores the positions of the parts, not of the units, since a file may have a unit for each 11 bytes.
 fn divided(dwarf: &Dwarf<SectionSlice<'_>>, parts: usize) -> Option<Vec<Range<usize>>> {
     let end = dwarf.debug_info.reader().len();
     let each = end / parts + 1;

@@ -13,7 +13,7 @@ use crate::walk::{FoundPointer, PointerTarget, TypedContents};
 /// The maximum number of bytes of each stack that are searched for arenas.
 const MOST_OF_STACK: u64 = 8 << 20;
 
-/// An arena has its fields at most this many words from the pointer to its chunk.
+/// The largest distance, in words, from an arena's pointer to its chunk to another field of the arena.
 const NEAR: usize = 3;
 
 /// The size of one piece of memory that is searched for arenas.
@@ -34,7 +34,8 @@ impl Inference<'_, '_, '_> {
         arena::is_footer(&self.heap.blocks[block], at, size, |address| self.reader.word(address))
     }
 
-    /// Finds the chunks that a function of an arena allocated: the arena itself may be on a stack.
+    /// Finds chunks by the arena's function in their allocation stacks. The arena itself may be on a thread's stack, so
+    /// a known pointer to a chunk may not exist.
     pub(super) fn find_chunks(&mut self) {
         let mut footers = None;
         for index in 0..self.heap.blocks.len() {
@@ -58,8 +59,8 @@ impl Inference<'_, '_, '_> {
         }
     }
 
-    /// Finds the types of values in chunks: from pointers of typed blocks, of statics and of other values. These values give
-    /// types to blocks, too.
+    /// Finds the types of values in chunks, from pointers of typed blocks, of statics and of other values. The pointers
+    /// of these values also determine types of blocks.
     pub(super) fn find_values(&mut self) {
         let chunks = (0..self.heap.blocks.len()).filter(|block| self.is_chunk(*block));
         let in_chunks =
@@ -140,7 +141,8 @@ impl TypedHeap<'_> {
         uses
     }
 
-    /// Searches stacks and blocks for arenas: values with the address of a footer and, beside it, of places in its chunk.
+    /// Searches stacks, blocks and statics for arenas. An arena contains the address of a footer and, next to it,
+    /// addresses in the footer's chunk.
     fn ask_arenas(
         &self,
         uses: &mut HashMap<usize, ChunkUse>,
@@ -163,7 +165,7 @@ impl TypedHeap<'_> {
                         chunk.note(piece[near].iter().copied());
                     }
                 }
-                // Arenas at the end of a piece are in the next one, too.
+                // The next piece overlaps the end of this piece, so one of the two contains each arena whole.
                 at = at.saturating_add(PIECE - 8 * (2 * NEAR) as u64);
             }
         };

@@ -26,12 +26,12 @@ const FILES: usize = 0x4649_4c45;
 
 /// The note with a thread's registers (`NT_PRSTATUS`).
 const REGISTERS: usize = 1;
-/// The position of the thread's number in this note.
+/// The position of the thread's number in the note with registers.
 const NUMBER: usize = 32;
-/// The position of the first register in this note.
+/// The position of the first register in the note with registers.
 const FIRST_REGISTER: usize = 112;
 
-/// The size of that note on x86-64, in bytes.
+/// The size of the note with registers on x86-64, in bytes.
 const X86_64_BYTES: usize = 336;
 
 /// DWARF's numbers of the general registers, in the order of the note on x86-64.
@@ -44,7 +44,7 @@ const X86_64_STACK: usize = 19;
 /// The index of the thread pointer.
 const X86_64_THREAD: usize = 21;
 
-/// The size of that note on aarch64, in bytes.
+/// The size of the note with registers on aarch64, in bytes.
 const AARCH64_BYTES: usize = 392;
 
 /// The number of general registers on aarch64. The note has them in the order of DWARF's numbers.

@@ -65,8 +65,8 @@ impl ProcessMemory {
         tasks.filter_map(|task| Some(task.ok()?.path()))
     }
 
-    /// Sets the positions of the process's threads. Use it for a copy of a process, which has no threads:
-    /// [`read_threads`](dmd_analyze::image::read_threads).
+    /// Sets the positions of the process's threads. A copy of a process lacks the threads of the original process. For
+    /// a copy, pass the result of [`read_threads`](dmd_analyze::image::read_threads).
     #[must_use]
     pub fn with_threads(mut self, threads: Vec<StoppedThread>) -> Self {
         self.threads = threads;

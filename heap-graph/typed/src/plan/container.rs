@@ -98,7 +98,8 @@ impl PlanCache<'_> {
         Some(self.pointer(pointer, leads))
     }
 
-    /// `Vec { buf: RawVec { ptr, cap }, len }`, or `RawVec { ptr, len, cap }`. Its elements are in the chunk of an arena.
+    /// `Vec { buf: RawVec { ptr, cap }, len }`, or `RawVec { ptr, len, cap }`. The elements are in the chunk of an
+    /// arena.
     fn arena_vector(&self, id: TypeId) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let element = info.parameter(id, "T")?;
@@ -128,8 +129,8 @@ impl PlanCache<'_> {
     }
 
     /// `OnceLock { once, value: UnsafeCell<MaybeUninit<T>> }` and
-    /// `LazyLock { once, data: UnsafeCell<Data { value, f }> }`: the state of a finished `Once` is 0. In older
-    /// libraries it is another number; the value is then not certain.
+    /// `LazyLock { once, data: UnsafeCell<Data { value, f }> }`: the state of a finished `Once` is 0. In older versions
+    /// of std, the state of a finished `Once` is another number; the value is then not certain.
     fn once(&mut self, id: TypeId, depth: u32) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let number = self.number(0, &info.member(id, "once")?);
@@ -292,9 +293,9 @@ impl PlanCache<'_> {
         Some(if steps.is_empty() { steps } else { vec![PlanStep::Weak(steps)] })
     }
 
-    /// `Repr(*const (), usize, u32, u16, u8, LastByte)` of compact strings. It is either a buffer with its length
-    /// and, in the bytes before the last one, its capacity; or the text itself. Inline text does not look like a
-    /// pointer to a buffer of that size.
+    /// `Repr(*const (), usize, u32, u16, u8, LastByte)` of compact strings. It contains either a pointer to a buffer,
+    /// the length and (in the bytes before the last byte) the capacity, or the text itself. Inline text does not look
+    /// like a pointer to a buffer of the given capacity.
     fn compact_string(&self, id: TypeId) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let last = info.get(id).members.iter().max_by_key(|member| member.offset)?;

@@ -56,8 +56,8 @@ struct FuturePlace {
 }
 
 /// A chain: coroutines with the indices of their variants. If the last coroutine awaits one future that is not a
-/// coroutine, `waits_for` is that future's type. If it awaits several futures, `branches` contains each different
-/// chain of these once.
+/// coroutine, `waits_for` is that future's type. If the last coroutine awaits several futures, `branches` contains each
+/// different chain of these futures once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FutureChain {
     pub(super) futures: Vec<(TypeId, usize)>,
@@ -205,7 +205,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
         Some(FuturePlace { block: coroutine.block, at, of: info.type_at(awaitee.of)?, named: false })
     }
 
-    /// The futures in a place. If there are none, the futures behind the pointers of the place.
+    /// The futures in a place. If the place contains no futures, the futures behind the pointers of the place.
     fn futures(&mut self, place: FuturePlace, depth: u32) -> Vec<BlockFuture> {
         let info = self.heap.walk.info();
         let mut all = Vec::new();
@@ -239,7 +239,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
         all.retain(is_new);
         let mut known = HashSet::new();
         all.retain(|future| known.insert((future.block, future.at, future.of)));
-        // The futures behind the pointers of a non-coroutine future.
+        // Replaces a future that is not a coroutine with the futures behind its pointers.
         let mut resolved = Vec::new();
         for future in all {
             let place = FuturePlace { block: future.block, at: future.at, of: future.of, named: false };
@@ -326,7 +326,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
             let is_it = |known| is_same(info, known, contents) || !pointer.certain();
             if at == 0 && heap.contents[block].is_some_and(is_it) {
                 let inside = self.of_blocks.get(&block).map_or(&[][..], Vec::as_slice);
-                // A shared future may be behind its own pointer.
+                // The future of a `Shared` may be behind a pointer in the shared block.
                 if let TypedContents::One(of) = contents
                     && inside.is_empty()
                     && info.name(of).starts_with(SHARED)

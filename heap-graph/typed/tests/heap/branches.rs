@@ -65,14 +65,13 @@ fn branches_of_tasks_are_shown() {
         format!("2 all ALL -> JoinAll<..> (10 {receive})"),
         // In each of the two tasks, three of four futures are unfinished.
         format!("2 boxed BOXED -> JoinAll<..> (6 {wait})"),
-        // The tasks of each row share one future. It is in a box in the first row, and without a box in the second.
+        // The tasks of each of these two rows share one future. The future of the first row is in a box.
         format!("2 shares SHARES -> {wait}"),
         format!("3 shares SHARES -> {receive}"),
         format!("1 unordered UNORDERED -> Next<..> (7 {receive})"),
     ];
     expected.sort();
     assert_eq!(rows, expected);
-    // The futures of the branches are not separate tasks, although the futures of a list and in boxes have their own
-    // blocks.
+    // The futures of the branches are not separate tasks, although futures in a list or in boxes have their own blocks.
     assert_eq!(tasks.tasks, 6 + 4 + 2 + 3 + 2 + 2 + 2 + 1 + 2 + 3);
 }

@@ -11,8 +11,8 @@ const PROGRAM_HEADER: usize = 56;
 /// The ELF number of the processor.
 const MACHINE: u16 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
 
-/// The length of the note of a thread's registers, and the positions of the stack pointer and, if the note contains
-/// it, of the thread pointer.
+/// The length of the note of a thread's registers, the position of the stack pointer, and the position of the thread
+/// pointer; `None` if the note does not contain the thread pointer.
 const REGISTERS: (usize, usize, Option<usize>) =
     if cfg!(target_arch = "aarch64") { (392, 360, None) } else { (336, 264, Some(280)) };
 

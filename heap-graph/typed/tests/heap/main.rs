@@ -194,13 +194,13 @@ fn equal_strings_are_found() {
     assert_eq!(duplicates.bytes, duplicates.rows.iter().map(|row| row.bytes).sum::<u64>());
 }
 
-/// False for an emulated program: its memory is at other addresses.
+/// Whether a test can read the statics. An emulated program has its memory at other addresses.
 fn statics_are_readable() -> bool {
     runner().is_empty()
 }
 
-/// The users with their names, addresses, session, its queue and its shapes; the table; four nodes of keys; the jobs
-/// with their array and numbers; the list.
+/// The number of blocks that statics hold: the users with their names, addresses, session, queue and shapes; the table;
+/// four nodes of keys; the jobs with their array and numbers; the list.
 const HELD_BY_STATICS: usize = (1 + 4 + 4 + 3) + 1 + 4 + (1 + 2 + 1) + 50;
 
 /// The core file contains the tables of the engine, so it needs no other file.
@@ -228,8 +228,8 @@ fn a_core_file_alone_has_all() {
     let heap = TypedHeap::new(&image, &victim.info, bias, &core).unwrap();
     assert_eq!(heap.held_by_statics().0, HELD_BY_STATICS);
 
-    // The dump is older than the core file. In between, the program wrote the dump and a line, and this left some
-    // blocks of the library. So only the program's own types are compared.
+    // The dump is older than the core file. After the dump, the program printed a line, and the standard library
+    // allocated some blocks. So the test compares only the program's own types.
     let of_dump = victim.heap(&ScanMemory::new(&victim.dump).unwrap());
     let types = by_type(&heap);
     for (name, amounts) in by_type(&of_dump) {

@@ -47,7 +47,7 @@ fn places_that_are_empty_now_hold_nothing() {
         all.map(|((_, holder), numbers)| (holder.as_str(), numbers.as_slice())).collect()
     };
     let numbers = |range: core::ops::Range<u64>| range.collect::<Vec<_>>();
-    // A value that no thread has received, and a value that was received.
+    // Container 1 has a value that no thread has received. The value of container 2 was received.
     assert_eq!(of(1), [("ArcInner<tokio::sync::oneshot::Inner<Box<Item<1>>>> .value.Some", &[1][..])]);
     assert_eq!(of(2), [("Store .received.1", &[1][..])]);
     let broadcast =
@@ -60,14 +60,14 @@ fn places_that_are_empty_now_hold_nothing() {
     assert_eq!(of(5), [(array, &[4, 5][..])]);
     let list = "crossbeam_channel::flavors::list::Block<Box<Item<6>>> .slots[].msg";
     assert_eq!(of(6), [(list, &[0, 1, 2][..])]);
-    // A queue whose first place is after its last place.
+    // Container 7 is a queue whose first element is at a higher address than its last element.
     let (moved, wrapped) = (numbers(0..5), numbers(5..11));
     assert_eq!(of(7), [("[Box<Item<7>>] []", &*wrapped), ("[Moved<7>] []", &*moved)]);
-    // Buckets that have become empty again.
+    // Some buckets of container 8 have become empty again.
     let (kept, removed) = (numbers(0..20), numbers(20..27));
     assert_eq!(of(8), [("[Moved<8>] []", &*removed), ("table (u64, Box<Item<8>>) [].1", &*kept)]);
     assert_eq!(of(9), [("table (Box<Item<9>>, u64) [].0", &*numbers(0..12))]);
-    // The keys and values of all nodes, and places after them that contained others before.
+    // The nodes hold all keys and values. The places after them contained other keys and values before.
     for (container, member) in [(10, "keys"), (11, "values")] {
         let path = |node: &str| format!("{node}<Box<Item<10>>, Box<Item<11>>> .{member}[]");
         let (inner, leaf) = (path("InternalNode"), path("LeafNode"));

@@ -50,7 +50,7 @@ fn each_task_is_at_its_await() {
         assert_eq!(row.tasks, expected, "{row:#?}");
         assert_eq!(row.waits_for.as_deref(), Some("Pending<()>"));
     }
-    // Each task has its own letter, and the outer tasks also have the inner tasks.
+    // Each task holds its own letter. An outer task holds an inner task, which holds the letter.
     let own = waiting.bytes / 20;
     assert_eq!((receiving.bytes, waiting.bytes), (10 * own, 20 * own));
     assert_eq!(receiving.retained_bytes, 10 * (own + letter));

@@ -77,7 +77,7 @@ fn arenas_hold_their_chunks() {
         assert!(chain[0].ends_with(".current_chunk_footer"), "{chain:?}");
         assert_eq!(chain[1..], vec!["chunk of bumpalo.prev"; before]);
     }
-    // A static has a pointer to a value of the arena, and does not hold the chunk.
+    // The static `INSIDE` has a pointer to a value of the arena. This pointer does not hold the chunk.
     assert!(!boxed.is_empty());
     let first = ["held from outside of the heap", "bumpalo::Bump<1>.current_chunk_footer"];
     assert!(boxed.iter().all(|chain| chain[..2] == first), "{boxed:?}");
@@ -86,7 +86,8 @@ fn arenas_hold_their_chunks() {
 
 const ARENA: &str = "static typed_heap_threads::linux::ARENA";
 
-/// A static leads to a value, and the value to another. The footers have the places up to which the chunks are used.
+/// A static leads to a value of an arena, and this value leads to another value. Each chunk's footer contains the start
+/// of the used part.
 #[test]
 fn chunks_consist_of_values_and_a_rest() {
     if !statics_are_readable() {
@@ -128,7 +129,7 @@ fn stacks_hold_blocks() {
     let scan = ScanMemory::new(&victim.dump).unwrap();
     let heap = victim.heap(&LayeredMemory::new(&scan, &core));
     assert_eq!(chain_of(&heap, "[typed_heap_threads::linux::Waiting]"), ["thread 1"]);
-    // A boxed array that is the buffer of a vector.
+    // `vec!` has allocated the numbers of a boxed array.
     assert_eq!(chain_of(&heap, "[u16]"), ["thread 1", "[typed_heap_threads::linux::Boxed].data"]);
     // The stack of the other thread is unknown.
     let outside = ["held from outside of the heap"];
@@ -138,8 +139,8 @@ fn stacks_hold_blocks() {
     assert!(by_roots > by_statics, "{by_roots} {by_statics}");
 }
 
-/// A channel without capacity has no room for a value. The waiting thread holds the value, and the channel knows the
-/// thread.
+/// A channel without capacity has no room for a value. The waiting thread holds the value, and the channel refers to
+/// the thread.
 #[test]
 fn a_thread_that_sends_holds_the_value() {
     if !statics_are_readable() {
@@ -155,7 +156,7 @@ fn a_thread_that_sends_holds_the_value() {
     assert_eq!(waiting[waiting.len() - 2..], [&*format!("{channel}.chan"), "[waker::Entry]"]);
 }
 
-/// A stopped process is read without any other source than the kernel's data about its threads.
+/// Reads a stopped process. The positions of its threads come only from the kernel.
 #[test]
 fn a_stopped_process_is_read() {
     if !statics_are_readable() {

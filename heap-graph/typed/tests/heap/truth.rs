@@ -192,7 +192,7 @@ fn stale_words_never_win() {
         assert_eq!(contradictions, expected);
         let agreement = heap.agreement();
         assert_eq!((agreement.disagree, agreement.outweighed, agreement.owners_disagree), (13, 13, 0));
-        // Three vectors have unused capacity: for three of five elements, one of three, and one of four.
+        // Three vectors have unused capacity: for 3 of 5 elements, for 1 of 3 elements, and for 1 of 4 elements.
         let rows = heap.waste(memory).rows;
         let rows = || rows.iter().filter(|row| row.name == "[Box<stale::Old>]");
         assert!(rows().all(|row| row.unused == WasteKind::Capacity));
@@ -309,7 +309,7 @@ fn tasks_of_executors_are_found_in_their_blocks() {
         check(&witness, heap, &[("locals of tasks", 13), ("tasks", 13)]);
         let graph = heap.graph(&witness.victim.dump).unwrap();
         let tasks = heap.tasks(memory, &DominatorTree::new(&graph));
-        // Three were cancelled.
+        // Three of the 13 tasks were cancelled.
         assert_eq!(tasks.tasks, 10, "{tasks:#?}");
         let [row] = &tasks.rows[..] else { panic!("{tasks:#?}") };
         let names: Vec<_> = row.awaits.iter().map(|one| &*one.future).collect();

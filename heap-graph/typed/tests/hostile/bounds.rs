@@ -9,15 +9,15 @@ use typed_heap::{DebugInfo, ScanMemory, TypedHeap};
 use super::next;
 use super::written::{OneStack, Types, dump};
 
-/// Much longer than a test needs, and much shorter than the work without the bound.
+/// The time limit of a test: much longer than a test needs, and much shorter than the work without the bound.
 const LONG: Duration = Duration::from_secs(20);
 
 fn nothing() -> DebugInfo {
     Types::new().read()
 }
 
-/// Each type ends in one of 16 values that all have the same end: there are 16 to the power of 30 paths to the last
-/// one.
+/// Each of 30 nested types has 16 members of the next type at the same offset, so 16^30 paths lead to the innermost
+/// type.
 #[test]
 fn ways_to_a_tail_are_bounded() {
     let start = Instant::now();
@@ -35,12 +35,12 @@ fn ways_to_a_tail_are_bounded() {
     let memory = ScanMemory::new(&dump).unwrap();
     let heap = TypedHeap::new(&dump, &info, 0, &memory).unwrap();
     assert_eq!((heap.census().typed_blocks, heap.census().misfits), (2, 0));
-    // The pointers that are reachable within the allowed steps for a block of this size.
+    // The walk finds the pointers that it reaches within the allowed steps for a block of this size.
     assert!(heap.edges(0).count() > 0);
     assert!(start.elapsed() < LONG, "{:?}", start.elapsed());
 }
 
-/// Below 64 nested values, the tail of a type is no longer searched. Tails above are followed.
+/// The search for the tail of a type ends after 64 nested values. Tails at a smaller depth are followed.
 #[test]
 fn nested_tails_are_followed_up_to_a_depth() {
     for (depth, expected) in [(5, 3), (40, 3), (100, 0)] {
@@ -144,7 +144,7 @@ fn the_smaller_of_two_blocks_that_overlap_stays() {
         assert_eq!(kept(&[(0x1000, "", vec![1]), (second.min(0x1007), "", vec![1, 2])]), [0x1000]);
     }
     assert_eq!(kept(&[(0x1010, "", vec![1]), (0x1000, "", vec![1, 2])]), [0x1000, 0x1010]);
-    // A block that three smaller ones replaced.
+    // Three smaller blocks have replaced a block.
     let replaced =
         [(0x1000, "", vec![0; 8]), (0x1000, "", vec![1]), (0x1010, "", vec![1]), (0x1030, "", vec![1])];
     assert_eq!(kept(&replaced), [0x1000, 0x1010, 0x1030]);
@@ -152,7 +152,7 @@ fn the_smaller_of_two_blocks_that_overlap_stays() {
     assert_eq!(kept(&[(u64::MAX - 7, "", vec![1, 2]), (0x1000, "", vec![1])]), [0x1000]);
 }
 
-/// Arrays without elements: as elements of a slice, and at the end of a slice's elements.
+/// The elements of an array are themselves arrays without elements, or end in such an array.
 #[test]
 fn arrays_without_elements_have_no_pointers() {
     let mut types = Types::new();

@@ -130,7 +130,7 @@ fn damaged_core_files_give_errors_or_no_memory() {
     }
 }
 
-/// Lengths, counts and numbers in notes that exceed any file.
+/// The lengths, counts and numbers in the notes are larger than any file.
 #[test]
 fn damaged_notes_give_no_threads_and_no_mappings() {
     let folder = tempfile::tempdir().unwrap();
@@ -143,7 +143,7 @@ fn damaged_notes_give_no_threads_and_no_mappings() {
         fs::write(&path, file).unwrap();
         CoreFile::open(&path).unwrap()
     };
-    // The lengths of a note's name and contents. Everything after a note with a wrong length is unreadable.
+    // Damages the lengths of a note's name and contents. Everything after a note with a wrong length is unreadable.
     for (at, threads) in [(registers, 0), (registers + 4, 0), (files, 1), (files + 4, 1)] {
         for length in [u32::MAX, u32::MAX - 3, 0x7fff_ffff, 1 << 20] {
             let mut file = whole.clone();
@@ -152,7 +152,7 @@ fn damaged_notes_give_no_threads_and_no_mappings() {
             assert_eq!((memory.threads().len(), memory.mappings().len()), (threads, 0), "{at} {length:x}");
         }
     }
-    // The number of files, and the size of a page.
+    // Damages the number of files, and then the size of a page.
     for number in [u64::MAX, 1 << 61, 1 << 40, 2, 0] {
         let mut file = whole.clone();
         patch(&mut file, files + 20, &number.to_le_bytes());
@@ -161,11 +161,11 @@ fn damaged_notes_give_no_threads_and_no_mappings() {
     let mut file = whole.clone();
     patch(&mut file, files + 28, &u64::MAX.to_le_bytes());
     assert!(open(&file).mappings().len() <= 1);
-    // A segment of notes that is longer than the file, and a segment that occurs many times.
+    // Makes the segment of notes longer than the file.
     let mut file = whole.clone();
     patch(&mut file, 64 + 56 + 32, &u64::MAX.to_le_bytes());
     assert_eq!((open(&file).threads().len(), open(&file).mappings().len()), (1, 1));
-    // More threads than a system can have.
+    // Adds the registers of more threads than a system can have.
     let mut file = whole[..184].to_vec();
     let note = &whole[184..184 + 356];
     (0..70_000).for_each(|_| file.extend(note));

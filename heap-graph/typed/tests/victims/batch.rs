@@ -1,6 +1,6 @@
-//! A batch program without code for DMD: it fills a table, frees it, and goes on with less. `typed_heap_batch HOW`, where
-//! HOW is how it ends: `returns`, `exits` with the table alive, or `killed` after the table is freed; or `waits` with the
-//! table for its standard input, and then frees it.
+//! A batch program without code for DMD. It fills a table, frees the table, and continues with less memory. Usage:
+//! `typed_heap_batch HOW`. HOW is the way in which the program ends: `returns`; `exits` with the table alive; `killed`
+//! after the table is freed; or `waits` for its standard input with the table alive, and then frees the table.
 
 #![allow(clippy::print_stdout, reason = "the test reads it")]
 
@@ -8,13 +8,13 @@ use std::collections::HashMap;
 use std::hint::black_box;
 use std::io::Read as _;
 
-/// 20,000 of them are at the peak, each with a name of 40 bytes in a buffer of 80.
+/// At the peak, 20,000 persons exist, each with a name of 40 bytes in a buffer of 80 bytes.
 struct Person {
     name: String,
     age: u64,
 }
 
-/// 1,000 of them are at the end.
+/// At the end, 1,000 leftovers exist.
 struct Leftover {
     number: u64,
 }

@@ -36,7 +36,7 @@ impl Run for Job {
     }
 }
 
-/// Its numbers have been freed, and a later block has their place.
+/// A dropped value. Its buffer has been freed, and a later block has the buffer's place.
 struct Gone(Vec<u64>);
 
 #[repr(C)]

@@ -40,7 +40,7 @@ enum Shape {
     Polygon([u64; 8]),
     Circle(u64),
     Dot,
-    /// A word precedes its three numbers, too.
+    /// Four words: one word for the inner variant, and three numbers.
     Nested(Option<[u64; 3]>),
 }
 

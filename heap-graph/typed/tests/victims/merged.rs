@@ -30,13 +30,13 @@ impl Unit for Foot {
     }
 }
 
-/// The code is equal for both units.
+/// The compiled code is the same for [`Metre`] and [`Foot`].
 #[inline(never)]
 fn boxed<T>(value: T) -> Box<T> {
     Box::new(value)
 }
 
-/// The code differs: the numbers are different.
+/// The compiled code differs, since each unit has another [`Unit::LENGTH`].
 #[inline(never)]
 fn lengths<T: Unit>(count: u64) -> Vec<Box<T>> {
     (0..count).map(|number| boxed(T::of([number * T::LENGTH; 3]))).collect()
@@ -72,8 +72,8 @@ fn of_box<T>() -> ManuallyDrop<Vec<T>> {
     ManuallyDrop::new(unsafe { Vec::from_raw_parts(place, 0, 1) })
 }
 
-/// A block for another type that is allocated while a vector grows. The vector and the type only have the allocator
-/// in common, which is no proof.
+/// A block for a `Metre`, allocated while a `Vec<Coin>` grows. A pointer to a `Vec<u8>` leads to the block. `Vec<Coin>`
+/// and `Vec<u8>` have only the allocator in common, which does not prove that functions were merged.
 #[inline(never)]
 fn of_vector() -> ManuallyDrop<Box<Vec<u8>>> {
     let mut place = None;

@@ -76,8 +76,9 @@ fn rendezvous() -> mpsc::Receiver<Of<4>> {
     }
 }
 
-/// For each of the other threads, how often it has waited, if all of them wait now. Empty on systems without `/proc`.
-/// A thread may wait for a lock before it waits to send, so its number must stay the same.
+/// For each other thread, the number of times that it has waited. An error if one of the threads does not wait now.
+/// Empty on systems without `/proc`. A thread may wait for a lock before it waits to send, so the caller checks that
+/// the numbers stay the same.
 fn waits() -> Result<Vec<String>, Runs> {
     let own = std::process::id().to_string();
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return Ok(Vec::new()) };
@@ -103,7 +104,7 @@ fn store() -> Store {
     // Room for 4, 3 used.
     let broadcast = broadcast::channel(4);
     (0..3).for_each(|number| assert!(broadcast.0.send(Arc::new(Item(number))).is_ok()));
-    // Room for 5, 2 used, in the second round.
+    // Room for 5 items, 2 used. The last item is from the second round through the buffer.
     let bounded = crossbeam_channel::bounded(5);
     for number in 0..6 {
         assert!(bounded.0.send(item(number)).is_ok());

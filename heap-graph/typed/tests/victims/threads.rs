@@ -48,7 +48,7 @@ mod linux {
 
     static ARENA: Mutex<Option<bumpalo::Bump>> = Mutex::new(None);
 
-    /// A value of an arena, which only its box holds.
+    /// A value in a chunk of the leaked arena. The arena's box holds the chunk; this static does not.
     static INSIDE: Mutex<Option<&'static Value>> = Mutex::new(None);
 
     struct Value {
@@ -62,7 +62,7 @@ mod linux {
     #[inline(never)]
     fn wait(ready: &mpsc::Sender<()>, ends: &mpsc::Receiver<()>) -> u64 {
         let values = vec![Waiting(4); 6];
-        // Only this stack contains their number.
+        // Only this stack contains the length of the vector.
         let boxed: Vec<Boxed> = (0..3)
             .map(|_| Boxed { data: vec![1; 100].into_boxed_slice().try_into().expect("a hundred") })
             .collect();

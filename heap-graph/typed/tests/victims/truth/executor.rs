@@ -49,7 +49,7 @@ fn spawn<F: Future<Output = u64>>(future: F, is_polled: bool) -> NonNull<()> {
 fn main() {
     truth::open();
     let mut tasks: Vec<_> = (0..10).map(|number| spawn(small(number), true)).collect();
-    // These tasks are finished or cancelled: their contents are stale.
+    // These tasks are cancelled, so their contents are stale.
     tasks.extend((0..3).map(|number| {
         let task = spawn(small(number), true);
         RawTask::<(), u64, u16, u8>::close(task);

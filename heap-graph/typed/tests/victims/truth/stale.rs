@@ -150,7 +150,7 @@ pub enum Long {
     Second = 5,
 }
 
-/// The number without a variant means an empty value.
+/// The discriminant of `None` is a number that belongs to no variant of `Short` or `Long`.
 pub struct Niches {
     pub short: Option<(Short, *const Old)>,
     pub long: Option<(Long, *const Old)>,
