@@ -242,7 +242,8 @@ impl TypedHeapReader {
             }
         };
         let build_id = module.map_or("", |module| &module.build_id);
-        // No other file replaces the file that the user chose. `program_file` checks its build id.
+        // The search compares build ids and could replace the file that the user chose, so it gets no build id for that
+        // file. `program_file` checks the file's build id.
         let expected = if self.program.is_some() { "" } else { build_id };
         let found = debug_file(&program, expected, &symbols.all_options(&limits));
         let found = found.unwrap_or(program);

@@ -64,7 +64,7 @@ impl RequestOptions {
         used.into_iter().find_map(|(used, name)| used.then_some(name))
     }
 
-    /// Whether processes answer that are not named.
+    /// Whether an option also asks processes that the user did not name.
     pub(crate) fn takes_more_processes(&self) -> bool {
         self.all || self.tree
     }

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::columns::{NumberColumn, TextColumn};
 
-/// The part of a page that is not reports. A page has at most one.
+/// The heap that a page shows instead of reports.
 #[derive(Clone, Debug)]
 pub(super) enum HeapPage {
     /// A recording.

@@ -86,7 +86,7 @@ impl<'a> From<&'a Warning> for WarningHeader<'a> {
     }
 }
 
-/// A view without reports shows these warnings, too.
+/// A fault is shown as a warning, also on a page without reports.
 impl<'a> From<&'a ReportFault> for WarningHeader<'a> {
     fn from(fault: &'a ReportFault) -> Self {
         Self { subject: fault.subject(), message: Cow::Owned(fault.message()) }

@@ -18,7 +18,7 @@ const BAR: usize = 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum StackLayout {
-    /// By site, type or crate.
+    /// A table of the holders of memory, by site, type or crate.
     Table(usize),
     /// All stacks as a tree.
     Flame,
