@@ -26,7 +26,7 @@ struct PlaceCounts {
     /// The number of the latest connection.
     last: u64,
     taken: usize,
-    /// The connections that have not shown the token, by number: a second handle of each.
+    /// A second handle of each connection that has not shown the token, by number.
     strangers: BTreeMap<u64, TcpStream>,
 }
 

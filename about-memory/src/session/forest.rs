@@ -8,7 +8,7 @@ use super::rows_options::RowsOptions;
 
 /// At most this many rows open by themselves, without being named in the request.
 const MOST_OPEN: usize = 10_000;
-/// Of the rows that open because of their depth, at most this many per level open. Firefox fetches 15 rows at a time.
+/// Because of their depth, at most this many rows of each level open. Firefox fetches 15 rows at a time.
 const FIRST: usize = 15;
 /// At most this many levels open because of their depth.
 const MAX_DEPTH: usize = 3;
@@ -104,7 +104,7 @@ pub(super) fn flatten<F: RowForest>(forest: &F, options: &RowsOptions) -> (Vec<R
         let all = here.all || has(&options.open_below, id);
         let by_itself = (by_depth || all && opened < MOST_OPEN) && !has(&options.closed, id);
         let below = if has(&options.open, id) || by_itself { forest.below(node) } else { Vec::new() };
-        // A leaf has no rows below, so it is never open: the key Left then moves from it to its parent.
+        // A leaf is never open, so that the key Left moves from the leaf to its parent row.
         let is_open = !below.is_empty();
         if is_shown {
             rows.push(RowPlace { node, level, parent: here.place, id, is_open });

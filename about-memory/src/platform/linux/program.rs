@@ -77,7 +77,7 @@ const RESTORING: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Calls `begin` at the first signal that ends programs. After the time that `grace` returns, or at a second signal,
-/// runs `restore` and ends the process by the signal. SIGQUIT ends the process without that time.
+/// runs `restore` and ends the process by the signal. SIGQUIT ends the process without waiting for this time.
 pub(crate) fn end_by_signal(
     begin: impl FnOnce() + Send + 'static,
     grace: impl Fn() -> Duration + Send + 'static,
