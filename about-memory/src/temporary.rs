@@ -179,7 +179,7 @@ fn is_left(entry: &DirEntry) -> bool {
     let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
         && entry.file_type().is_ok_and(|kind| kind.is_dir())
         && entry.metadata().is_ok_and(|found| is_own(&found));
-    // A folder without a lock file is another kind of folder, such as one from `save --all`.
+    // A folder without a lock file is another kind of folder, such as a folder from `save --all`.
     is_ours && File::open(entry.path().join(LOCK)).is_ok_and(|file| try_lock(&file))
 }
 

@@ -1,4 +1,4 @@
-//! Makes a budget from a report, or updates one and keeps its comments and order.
+//! Makes a budget from a report, or updates a budget and keeps the budget's comments and order.
 
 use memory_report::tree::{Forest, TreeNode};
 use memory_report::{ReportSet, Units};

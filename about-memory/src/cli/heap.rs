@@ -271,7 +271,8 @@ impl TypedHeapReader {
 /// sections of debug information may have `max_bytes` in total.
 fn program_file(program: &Path, recorded: &str, max_bytes: u64) -> Result<MappedFile, Failure> {
     let failure = |error: anyhow::Error| Failure::File(program.display().to_string(), error);
-    // A dump can name a device or a pipe, and reading one may never end. A file can consist mostly of holes.
+    // Rejects a device or a pipe that a dump names: reading it may never end. A sparse file can pretend to have huge
+    // sections, so their sizes are checked below.
     let file = MappedFile::open(program).map_err(|error| {
         failure(match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => TypedError::from(error).into(),

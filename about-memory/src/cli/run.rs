@@ -157,7 +157,7 @@ impl RunCommand {
         let status = launch::run_with(&mut command, |pid| {
             meanwhile = DumpThread::start(&self.plan, &self.types, &output, pid);
         });
-        // From here on, this process handles the signals itself.
+        // While the program ran, it received the signals. Now a signal ends this process and removes temporary files.
         let _ = live::before_ending(|| {});
         if let Some(meanwhile) = meanwhile {
             meanwhile.end();

@@ -294,7 +294,7 @@ pub(super) fn record(
     Ok(answer)
 }
 
-/// Reads the answer of a process that records into a file, or has recorded into one.
+/// Reads the answer of a process that has started or ended a recording into a file.
 pub(super) fn recorded(answer: &mut BufReader<DeadlineStream>, timeout: Duration) -> Result<(), LiveError> {
     match line(answer, TrackAnswer::from_json, timeout)?.recording {
         true => Ok(()),

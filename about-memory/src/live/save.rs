@@ -21,7 +21,7 @@ const DUMP_REQUEST: &str = "dmd-dump";
 /// The request that `heap_graph::answer_snapshots` answers.
 const SNAPSHOT_REQUEST: &str = "heap-snapshot";
 
-/// Saves a heap snapshot of a process that answers requests for one (`heap_graph::answer_snapshots`).
+/// Saves a heap snapshot of a process that answers requests for heap snapshots (`heap_graph::answer_snapshots`).
 ///
 /// Only this user can read the file. Its name starts with `incomplete-` until the whole snapshot has arrived.
 ///

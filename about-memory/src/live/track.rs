@@ -53,8 +53,8 @@ pub fn track(pid: u32, sample_bytes: u64, timeout: Duration) -> Result<TrackingS
 }
 
 /// Lets DMD record every allocation and the end of every block into a file. DMD in the process must wait for this
-/// request. The process writes the file, and replaces an existing one. The file does not contain blocks that were
-/// allocated before. Each answer of the process takes at most `timeout`.
+/// request. The process writes the file, and replaces an existing file. The file does not contain blocks that were
+/// allocated before the recording. Each answer of the process takes at most `timeout`.
 ///
 /// # Errors
 ///

@@ -26,7 +26,7 @@ use super::types::AllTypes;
 use crate::session::{JobId, Session, SnapshotId, SnapshotInfo};
 use crate::temporary;
 
-/// The body of a question has at most this many bytes.
+/// The JSON in the body of a request has at most this many bytes.
 const MAX_BODY: u64 = 1 << 20;
 
 /// The state that requests work with.

@@ -69,7 +69,7 @@ impl ConnectionPlaces {
                 }
                 None => {
                     drop(places);
-                    // If too many connections wait for a refusal, this one is closed.
+                    // If too many connections wait for a refusal, the new connection is closed.
                     let _ = self.refused.try_send(stream);
                     return None;
                 }

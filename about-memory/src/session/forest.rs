@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use super::column::{RowColumn, RowSort};
 use super::rows_options::RowsOptions;
 
-/// At most this many rows open by themselves, without being named in the request.
+/// At most this many rows open because a filter or `open_below` opens all rows of a tree.
 const MOST_OPEN: usize = 10_000;
 /// Because of their depth, at most this many rows of each level open. Firefox fetches 15 rows at a time.
 const FIRST: usize = 15;
@@ -50,7 +50,7 @@ struct RowLevel<N> {
     /// The number of visited rows of this level.
     come: usize,
     parent: u64,
-    /// The index of the parent row.
+    /// The index of the parent row among all rows.
     place: Option<usize>,
     /// Whether the rows open by themselves.
     all: bool,

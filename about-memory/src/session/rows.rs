@@ -66,7 +66,7 @@ pub struct RowWindow {
     pub whole: Vec<i128>,
     /// The number of all rows in all windows: the roots, and the rows below open rows.
     pub total: usize,
-    /// The number of nodes found, if a list contains only a part of them or if other rows dominate them; otherwise
+    /// The number of nodes that the query found, for a list of nodes and for a filtered dominator tree; otherwise
     /// `total`.
     pub found: usize,
     /// The requested rows.

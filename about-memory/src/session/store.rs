@@ -141,8 +141,8 @@ impl Session {
         Ok(id)
     }
 
-    /// Takes a snapshot on another thread: `save` writes the file whose name it gets, and then the file is read. The
-    /// file is removed with the snapshot.
+    /// Takes a snapshot on another thread: `save` writes a file at the path that it gets, and then the session reads
+    /// the file. The file is removed with the snapshot.
     ///
     /// # Errors
     ///

@@ -6,7 +6,7 @@ use dmd_analyze::symbolize::{ResolvedFrames, SymbolOptions};
 use dmd_analyze::{CallFrame, LoadedModule, TypeVerdict};
 use serde::{Deserialize, Serialize};
 
-/// At most this many places stay resolved. If a process names more, the resolver forgets all of them.
+/// At most this many places stay resolved. If a process names more places, the resolver forgets all resolved places.
 const MOST_PLACES: usize = 1 << 20;
 
 /// At most this many bytes of resolved stacks are kept, as text.

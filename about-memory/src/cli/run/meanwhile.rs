@@ -170,7 +170,7 @@ struct ConditionWatcher {
     problem: Option<LiveError>,
     /// Whether a message was printed that the process cannot count an amount.
     is_unknown: bool,
-    /// A condition asks for a copy of the process, and not for a dump.
+    /// Whether a condition requests a copy of the process instead of a dump.
     keeps_copies: bool,
 }
 
