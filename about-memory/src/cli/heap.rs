@@ -130,7 +130,7 @@ pub(super) const NO_FIELDS: &str = "unknown: the program has no full debug infor
 /// The number of rows in a text without `--limit`.
 const ROWS: usize = 20;
 
-/// The columns of a line of a table that shortens its texts.
+/// In tables with shortened texts, a line has at most this many columns.
 const LINE: usize = 140;
 
 /// The heap that a question is about, and how much of the answer to show.

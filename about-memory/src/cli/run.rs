@@ -141,7 +141,7 @@ impl RunCommand {
             |reason: String| Failure::File(program.to_string_lossy().into_owned(), anyhow::anyhow!(reason));
         let file = launch::find(program).ok_or_else(|| failure("the program was not found".to_owned()))?;
         launch::check(&file, &library).map_err(|obstacle| failure(obstacle.to_string()))?;
-        // In the other modes, the library tests itself instead of recording the program.
+        // In the modes `test` and `stress`, the library tests itself instead of recording the program.
         let records = !matches!(self.mode, RecordMode::Test | RecordMode::Stress);
         if let Some(own) = OwnAllocator::find(&file).filter(|_| records) {
             say(&own.to_string());

@@ -56,7 +56,7 @@ struct PageHeader<'a> {
     columns: Vec<(&'static str, usize)>,
 }
 
-/// The header of a later measurement of the same reports. Its reader already has everything else.
+/// The header of a later measurement of the same reports. The reader already has all other data.
 #[derive(Serialize)]
 struct LaterHeader {
     version: u32,
