@@ -104,7 +104,7 @@ fn not_offered(request: &str) -> LiveError {
     }
 }
 
-/// A reader that copies to a file everything that the decoder reads.
+/// A reader for the decoder. It also writes all bytes that the decoder reads to a file.
 struct CopyingWriter<'f, R> {
     answer: R,
     file: &'f mut File,

@@ -41,7 +41,7 @@ pub(super) struct ReportScreen {
     set: Option<ReportSet>,
     /// The report at the mark. Changes since this report are shown.
     mark: Option<ReportSet>,
-    /// Entries whose state differs from the state at first. At first, roots are open and all other entries are closed.
+    /// Entries that are not in their initial state. Initially, roots are open and all other entries are closed.
     toggled: HashSet<String>,
     filter: String,
     is_typing: bool,

@@ -102,7 +102,7 @@ pub(crate) fn end_by_signal(
         let (restored, wait) = mpsc::channel();
         let restore = move || {
             restore();
-            // The receiver may have stopped waiting.
+            // Sending fails if the other thread has stopped waiting.
             let _ = restored.send(());
         };
         if thread::Builder::new().spawn(restore).is_ok() {
