@@ -95,7 +95,7 @@ macro_rules! assert_no_skipped {
 /// Checks one limit for `assert_memory!`.
 #[track_caller]
 pub fn check(set: &ReportSet, limit: &str) {
-    // A closure is not used here: its panic would name this file instead of the caller's.
+    // Not a closure: a panic in a closure would name this file instead of the caller's file.
     let limit = match Limit::absolute(limit) {
         Ok(limit) => limit,
         Err(error) => panic!("{error}"),

@@ -49,7 +49,7 @@ const BASES: &[u8; 192] = b"\
     AAAAAA.CEEEEIIII.NOOOOO..UUUUY..aaaaaa.ceeeeiiii.nooooo..uuuuy.yAaAaAaCcCcCcCcDd..EeEeEeEeEeGgGg\
     GgGgHh..IiIiIiIiI...JjKk.LlLlLl....NnNnNn...OoOoOo..RrRrRrSsSsSsSsTtTt..UuUuUuUuUuUuWwYyYZzZzZz.";
 
-/// The accents of these letters. `a` is the first accent in Unicode's order.
+/// The accents of the letters from U+00C0 to U+017F. `a` is the first accent in Unicode's order.
 #[cfg(any(test, not(feature = "collation")))]
 const ACCENTS: &[u8; 192] = b"\
     badigf.lbadgbadg.ibadig..badga..badigf.lbadgbadg.ibadig..badga.gmmcckkaaddjjeeee..mmccjjkkeeddcc\

@@ -66,8 +66,8 @@ impl Normalizer {
 /// Checks limits on two sets. The names in the sets and the paths of the limits are normalized as for a diff.
 ///
 /// The amounts are the amounts of the whole sets: `explicit` is the amount that [`text`](crate::text()) shows for each
-/// set. The sum of the differences can be another amount: as in Firefox, it lacks `heap-unclassified` if
-/// `heap-allocated` has not changed.
+/// set. The sum of the differences can differ from the difference of these amounts: as in Firefox, the sum lacks
+/// `heap-unclassified` if `heap-allocated` has not changed.
 ///
 /// # Errors
 ///

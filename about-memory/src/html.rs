@@ -1,4 +1,4 @@
-//! One page that shows a set of reports in a browser and loads nothing else.
+//! One page that shows a set of reports in a browser. The page loads no other files.
 //!
 //! `npm run build` makes the page from `ui/`, with two placeholders: the title and the data. The data is compressed and
 //! in base64, in an element that browsers do not run, so a browser never interprets a report's name as HTML or script.
@@ -91,11 +91,11 @@ impl Default for HtmlOptions {
 
 /// Returns a page that shows `set` in any browser of 2023 or later. The set may be a [`diff`](crate::diff()). The page
 /// contains the text of [`text`](crate::text()) to open, close, filter and copy, a treemap, and the flame graph of
-/// `options` if it has one.
+/// `options` if there is one.
 ///
-/// The page is one file that loads nothing else, so it can be mailed, or kept as an artefact of a build. A report with
-/// a random name and amount takes about 8 bytes of the page; real reports take much less. The page creates elements
-/// only for visible rows.
+/// The page is one file that loads no other files, so it can be mailed, or kept as an artefact of a build. A report
+/// with a random name and amount takes about 8 bytes of the page; real reports take much less. The page creates
+/// elements only for visible rows.
 ///
 /// ```
 /// use about_memory::HtmlOptions;

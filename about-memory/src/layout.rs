@@ -20,7 +20,7 @@ pub(crate) struct LayoutEntry<'f, 'a> {
     /// The number N of an entry `(N tiny)`; `None` for other entries.
     pub(crate) tiny: Option<u32>,
     pub(crate) amount: i128,
-    /// The sort key. It is also compared with the root's key.
+    /// The sort key. The comparison of this key with the root's amount decides whether the entry is tiny.
     weight: i128,
     depth: u32,
     pub(crate) children: core::ops::Range<u32>,
@@ -158,7 +158,7 @@ impl<'f, 'a> LayoutLevel<'_, 'f, 'a> {
             }
         }
         let collapsed = self.shown[at].collapsed;
-        // A single tiny entry at the end is not grouped.
+        // If only the last entry is tiny, it is not grouped.
         let cut = nodes.iter().position(tiny).filter(|i| !collapsed && i + 1 < nodes.len());
         let start = self.end();
         let (large, rest) = nodes.split_at(cut.unwrap_or(nodes.len()));

@@ -40,7 +40,7 @@ pub struct NormalizeRule {
     pub names: NormalizeNames,
     /// The rule applies only to names that start with this text. Default: empty.
     pub within: Cow<'static, str>,
-    /// Whether all matches are replaced, or only the first. Default: all.
+    /// Whether the rule replaces all matches (default), or only the first match in a name.
     pub every: bool,
 }
 
@@ -265,7 +265,7 @@ impl CompiledRule {
 #[derive(Debug)]
 struct RuleSequence {
     rules: Vec<CompiledRule>,
-    /// All patterns as one, for speed: most names match no pattern.
+    /// All patterns in one set, for speed: most names match no pattern, and one test of the set shows this.
     any: PatternSet,
 }
 

@@ -1,12 +1,12 @@
-//! Regular expressions. With the feature `regex`, the crate `regex` evaluates them, otherwise `regex-lite`. That crate
-//! has the same syntax without Unicode classes, and is slower.
+//! Regular expressions. With the feature `regex`, the crate `regex` evaluates them; without it, the crate `regex-lite`.
+//! `regex-lite` has the same syntax without Unicode classes, and is slower.
 
 #[cfg(feature = "regex")]
 mod engine {
     pub(crate) use regex::bytes::Regex as BytesRegex;
     pub(crate) use regex::{Error, Regex, RegexBuilder};
 
-    /// Many patterns as one.
+    /// A set of patterns that are searched together.
     #[derive(Debug)]
     pub(crate) struct PatternSet(Option<regex::RegexSet>);
 
@@ -27,7 +27,7 @@ mod engine {
         regex.is_match(text.as_bytes())
     }
 
-    /// A word boundary in ASCII, and its opposite.
+    /// A position at a word boundary in ASCII, and any other position.
     pub(crate) const BOUNDARY: [&str; 2] = [r"(?-u:\b)", r"(?-u:\B)"];
     /// A blank, outside and inside of a class.
     pub(crate) const BLANK: [&str; 2] = [r"\s", r"\s"];
@@ -40,7 +40,7 @@ mod engine {
     pub(crate) use regex_lite::Regex as BytesRegex;
     pub(crate) use regex_lite::{Error, Regex, RegexBuilder};
 
-    /// Many patterns, which are tried one after the other.
+    /// `regex-lite` has no sets of patterns, so callers try the patterns one after the other.
     #[derive(Debug)]
     pub(crate) struct PatternSet;
 
@@ -60,7 +60,7 @@ mod engine {
         regex.is_match(text)
     }
 
-    /// A word boundary in ASCII, and its opposite.
+    /// A position at a word boundary in ASCII, and any other position.
     pub(crate) const BOUNDARY: [&str; 2] = [r"\b", r"\B"];
     /// A blank, outside and inside of a class.
     pub(crate) const BLANK: [&str; 2] = [

@@ -18,7 +18,7 @@ pub(crate) enum ConnectError {
     Foreign,
     /// No process listens on the socket.
     Refused,
-    /// The queue of connections is full, because the process has not accepted any for a long time.
+    /// The queue of connections is full, because the process has not accepted connections for a long time.
     Crowded,
     Io(std::io::Error),
 }

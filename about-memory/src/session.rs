@@ -5,7 +5,7 @@
 //! [`Query`] and gets a [`PendingAnswer`]. Equal queries share one computation, and results stay in memory under a
 //! budget ([`SessionOptions::budget`]). Each change of a state is a [`SessionEvent`] with a number. The states of a
 //! snapshot are the states of Firefox's Memory tool (`devtools/client/memory/constants.js` and `reducers/`). A
-//! computation starts, and then it is computed, cancelled or failed.
+//! computation has the state `computing`, and then `computed`, `cancelled` or `error`.
 //!
 //! # Where Firefox's panel answers differently
 //!

@@ -18,7 +18,7 @@ use tempfile::{Builder, TempDir};
 const PREFIX: &str = "about-memory-";
 /// The file that a folder's process keeps locked.
 const LOCK: &str = ".lock";
-/// The name of this file before it is locked. As soon as a folder contains `LOCK`, the lock is held.
+/// The name of the lock file before it is locked. The file gets the name `LOCK` after it is locked.
 const UNLOCKED: &str = ".lock-new";
 /// Removing a folder is tried this many times, because another thread may still create a file in it.
 const ATTEMPTS: usize = 5;
@@ -30,7 +30,7 @@ fn cleanup() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     CLEANUP.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A file or a folder that [`remove_all`] removes. Dropping the entry cancels this.
+/// A file or a folder that [`remove_all`] removes. After the entry is dropped, `remove_all` does not remove the file.
 #[derive(Debug)]
 pub struct CleanupEntry(PathBuf);
 
@@ -101,7 +101,7 @@ pub fn write_new<T, E: From<io::Error>>(
 #[derive(Debug)]
 pub struct TemporaryFolder {
     path: PathBuf,
-    /// Holds the lock. The system releases it when the process ends in any way.
+    /// Holds the lock. The system releases the lock when the process ends, even if it is killed.
     _lock: Option<File>,
     _entry: CleanupEntry,
 }
@@ -179,7 +179,7 @@ fn is_left(entry: &DirEntry) -> bool {
     let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
         && entry.file_type().is_ok_and(|kind| kind.is_dir())
         && entry.metadata().is_ok_and(|found| is_own(&found));
-    // A folder without a lock file is another kind of folder, such as one from `save --all`.
+    // A folder without a lock file is another kind of folder, such as a folder from `save --all`.
     is_ours && File::open(entry.path().join(LOCK)).is_ok_and(|file| try_lock(&file))
 }
 

@@ -1,4 +1,4 @@
-//! Makes a budget from a report, or updates one and keeps its comments and order.
+//! Makes a budget from a report, or updates a budget and keeps the budget's comments and order.
 
 use memory_report::tree::{Forest, TreeNode};
 use memory_report::{ReportSet, Units};
@@ -44,8 +44,9 @@ impl BudgetOptions {
         self
     }
 
-    /// Adds a path that gets a limit. A path that already has a limit gets no second one. Default: none. Without added
-    /// paths, an empty budget gets `explicit` and each child that holds at least 1 % of `explicit`.
+    /// Adds a path that gets a limit. A path that already has a limit does not get another limit. By default, no path
+    /// is added. Without added paths, an empty budget gets limits on `explicit` and on each child that holds at least 1
+    /// % of `explicit`.
     #[must_use]
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.paths.push(path.into());
@@ -171,7 +172,7 @@ impl BudgetWriter<'_> {
     /// An amount plus headroom, rounded up to few digits.
     fn value(&self, amount: i128, units: Units, comparison: &str) -> Value {
         let share = (self.headroom.clamp(0.0, MAX_HEADROOM) * 10_000.0).round() as i128;
-        // A negative limit would be a limit on growth.
+        // At least 0: a limit with a sign is a limit on growth.
         let most = ceil(amount.saturating_mul(1_000_000 + share), 1_000_000).max(0);
         let text = match units {
             Units::Bytes => bytes(most),

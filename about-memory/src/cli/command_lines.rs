@@ -54,7 +54,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
     commands
 }
 
-/// Returns the number of `about-memory` commands in this line, or the parser's error for one of them.
+/// Returns the number of `about-memory` commands in this line, or the parser's first error.
 fn check(line: &str) -> Result<usize, String> {
     let mut seen = 0;
     for mut command in commands(line) {

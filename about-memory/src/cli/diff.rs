@@ -123,7 +123,7 @@ impl DiffCommand {
         if reasons.is_empty() { Ok(()) } else { Err(Failure::Exceeded(reasons)) }
     }
 
-    /// Fails if an option of trees is given that has no effect on stacks.
+    /// Fails if an option of trees is given that is not in `effective`. `sources` names the sources in the error.
     fn refuse_view_except(&self, effective: &[&str], sources: &str) -> Result<(), Failure> {
         match self.view.used().find(|option| !effective.contains(option)) {
             Some(option) => Err(Failure::Usage(format!("{option} is for reports, not for {sources}"))),
@@ -150,7 +150,7 @@ impl DiffCommand {
     }
 
     fn write_text(&self, mut out: impl Write, set: &ReportSet, filter: Option<PathFilter>) -> io::Result<()> {
-        // With conditions, standard error contains only their outcomes.
+        // With --fail-if, standard error contains only the outcomes of the conditions.
         if set.is_empty() && self.fail_if.is_empty() {
             say(&format!("{} and {} have the same reports", self.first.name(), self.second.name()));
         }

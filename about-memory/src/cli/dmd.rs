@@ -156,7 +156,8 @@ impl DmdGrouping {
         text.split(',').map(key).collect::<Result<_, _>>().map(Self::Tree)
     }
 
-    /// Returns the keys of a tree; `None` for a table. With `for_author`, the key `type` makes a tree, too.
+    /// Returns the keys of a tree; `None` for a table. With `for_author`, the key `type` makes a tree instead of a
+    /// table.
     fn keys(&self, for_author: bool) -> Option<&[HolderKey]> {
         match self {
             Self::Table(dmd_analyze::TableKey::Type) if for_author => Some(&[HolderKey::Type]),
@@ -233,7 +234,7 @@ impl DmdCommand {
         self.firefox || self.suggest || self.json || self.folded || self.classic || !self.by.is_empty()
     }
 
-    /// Whether the output contains trees. With `for_author`, the key `type` makes a tree, too.
+    /// Whether the output contains trees. With `for_author`, the key `type` makes a tree instead of a table.
     fn has_trees(&self, for_author: bool) -> bool {
         self.by.iter().any(|by| by.keys(for_author).is_some())
     }

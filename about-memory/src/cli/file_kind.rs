@@ -152,8 +152,8 @@ pub(super) fn explain(name: &str, error: &anyhow::Error, takes: &[FileKind]) -> 
     if name.rsplit(std::path::is_separator).next().is_some_and(is_incomplete) && Path::new(name).exists() {
         return Some(format!("{error}; the process that wrote it ended before the file was complete"));
     }
-    // A text that the command itself wrote is more precise than the hint about the kind. A system error has another
-    // cause.
+    // A text that the command itself wrote is more precise than the hint about the kind. A system error is not
+    // caused by the kind of the file.
     if error.is::<String>() || error.is::<&'static str>() || error.is::<io::Error>() {
         return None;
     }

@@ -130,7 +130,7 @@ pub(super) const NO_FIELDS: &str = "unknown: the program has no full debug infor
 /// The number of rows in a text without `--limit`.
 const ROWS: usize = 20;
 
-/// The columns of a line of a table that shortens its texts.
+/// In tables with shortened texts, a line has at most this many columns.
 const LINE: usize = 140;
 
 /// The heap that a question is about, and how much of the answer to show.
@@ -242,7 +242,8 @@ impl TypedHeapReader {
             }
         };
         let build_id = module.map_or("", |module| &module.build_id);
-        // No other file replaces the file that the user chose. `program_file` checks its build id.
+        // The search compares build ids and could replace the file that the user chose, so it gets no build id for that
+        // file. `program_file` checks the file's build id.
         let expected = if self.program.is_some() { "" } else { build_id };
         let found = debug_file(&program, expected, &symbols.all_options(&limits));
         let found = found.unwrap_or(program);
@@ -270,7 +271,8 @@ impl TypedHeapReader {
 /// sections of debug information may have `max_bytes` in total.
 fn program_file(program: &Path, recorded: &str, max_bytes: u64) -> Result<MappedFile, Failure> {
     let failure = |error: anyhow::Error| Failure::File(program.display().to_string(), error);
-    // A dump can name a device or a pipe, and reading one may never end. A file can consist mostly of holes.
+    // Rejects a device or a pipe that a dump names: reading it may never end. A sparse file can pretend to have huge
+    // sections, so their sizes are checked below.
     let file = MappedFile::open(program).map_err(|error| {
         failure(match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => TypedError::from(error).into(),

@@ -77,8 +77,9 @@ impl HeapDiff {
     }
 }
 
-/// The time at which two heaps are compared by default: the peak, if both have one and a view of one of them shows it.
-/// Two dumps of one process are of two times, and share the peak: then the end.
+/// Returns the time at which two heaps are compared by default: the peak, if both heaps have a peak, and a view of one
+/// of the heaps shows the peak by default. Otherwise the end. Two dumps of one process share one peak, so they are
+/// always compared at the end.
 fn usual(sources: &mut [DumpOrRecording; 2], paths: [&Path; 2]) -> Result<Moment, Failure> {
     if let [DumpOrRecording::Dump(first), DumpOrRecording::Dump(second)] = sources {
         let has_no_peak = first.peak().is_none() || second.peak().is_none();

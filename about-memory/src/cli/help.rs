@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory as _};
 
 use super::Arguments;
 
-/// The commands that the help lists, by heading. All others are old spellings.
+/// The commands that the help lists, by heading. The help hides old spellings and commands for installations.
 pub(super) const HEADINGS: [(&str, &[&str]); 5] = [
     ("Record", &["run", "track"]),
     ("Look", &["show", "top", "serve", "dmd", "history", "leaks", "heap", "snapshot"]),

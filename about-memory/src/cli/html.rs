@@ -1,4 +1,5 @@
-//! `about-memory html`: a report, a DMD dump, a recording, or what changed between two, as one page for a browser.
+//! `about-memory html`: one page for a browser with a report, a DMD dump, a recording, or the changes between two
+//! files.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use super::replay::ReplayableInput;
 use super::symbols::SymbolSearch;
 use super::{Failure, new_file};
 
-/// A flame graph has at most this many frames. A browser draws this many without delay.
+/// A flame graph has at most this many frames. A browser draws this many frames without delay.
 const FRAMES: usize = 20_000;
 
 pub(crate) const EXAMPLES: &str = "\

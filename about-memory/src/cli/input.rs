@@ -62,7 +62,7 @@ impl InputArgument {
     }
 
     /// Returns the process id of the running process that this argument names, by its id or its own name. `None` if a file
-    /// has this name, or no listening process has it.
+    /// has this name, or if no listening process has this name.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl InputArgument {
         if first.is_stdin() && second.is_stdin() {
             return Err(Failure::Usage("standard input can be given only once".to_owned()));
         }
-        // Read the file first: if that fails, there is no need to wait for standard input.
+        // Reads the file first. If the file cannot be read, the command fails without waiting for standard input.
         if first.is_stdin() {
             let second = second.read(reading)?;
             return Ok((first.read(reading)?, second));

@@ -64,7 +64,7 @@ impl RequestOptions {
         used.into_iter().find_map(|(used, name)| used.then_some(name))
     }
 
-    /// Whether processes answer that are not named.
+    /// Whether an option also asks processes that the user did not name.
     pub(crate) fn takes_more_processes(&self) -> bool {
         self.all || self.tree
     }
@@ -97,7 +97,8 @@ impl RequestOptions {
             .timeout(self.timeout.unwrap_or(DEFAULT_TIMEOUT))
     }
 
-    /// Returns the reports of these processes or of all. Prints the missing processes on stderr.
+    /// Returns the reports of these processes, with their descendants if `--tree` is given. With `--all`, returns the
+    /// reports of all listening processes. Prints the missing processes on stderr.
     pub(crate) fn collect(&self, pids: &[u32], ask: &AskOptions) -> Result<ReportSet, Failure> {
         let set = self.collect_quietly(pids, ask)?;
         for warning in set.warnings().iter().filter(|warning| warning.kind == WarningKind::ProcessMissing) {

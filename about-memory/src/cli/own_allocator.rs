@@ -69,14 +69,15 @@ impl OwnAllocator {
         Self::find_in(program, "")
     }
 
-    /// Searches the file of the program that a dump or a recording is of, unless the file has changed since.
+    /// Searches the file of the program that a dump or a recording describes. `None` if the file has changed since the
+    /// program ran.
     pub(super) fn recorded(dump: &Dump) -> Option<Self> {
         let program = dump.modules().first()?;
         Self::find_in(Path::new(&program.path), &program.build_id)
     }
 
     fn find_in(program: &Path, build_id: &str) -> Option<Self> {
-        // The path may be from a file of somebody else: opening a pipe would wait.
+        // The dump may come from another person and name a pipe. Opening a pipe would wait.
         if !program.metadata().ok()?.is_file() {
             return None;
         }

@@ -13,7 +13,8 @@ const LONG: Duration = Duration::from_secs(1);
 /// Shorter work prints no line.
 const LONG_WORK: Duration = Duration::from_secs(2);
 
-/// Prints a line on stderr if it lives long: on a terminal with the time so far, and elsewhere once.
+/// Prints a line on stderr if the work takes long. On a terminal, the line shows the elapsed time and is updated.
+/// Elsewhere, the line is printed once.
 pub(crate) struct WorkNotice(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl WorkNotice {
@@ -36,7 +37,7 @@ impl WorkNotice {
             let _ = ended.recv();
             bar.finish_and_clear();
         };
-        // Without a thread there is no line.
+        // If the thread cannot be started, no line is printed.
         let thread = thread::Builder::new().name("notice".to_owned()).spawn(work);
         Self(thread.ok().map(|thread| (end, thread)))
     }

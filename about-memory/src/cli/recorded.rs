@@ -96,8 +96,8 @@ impl BlockTime {
         Ok((dump, overview))
     }
 
-    /// Returns the part of a recording that the user chose. Otherwise the part until `default`, or until the usual
-    /// time.
+    /// Returns the part of a recording that the user chose. If the user chose no part, returns the part until
+    /// `default`, or without `default` the part until the recording's usual time.
     pub(super) fn window(
         &self,
         recording: &mut Recording,

@@ -2,7 +2,7 @@
 
 use std::io::{self, Chain, Cursor, Read};
 
-/// Keeps at most this many bytes. A file names its format at its start, so more are not needed.
+/// Keeps at most this many bytes. A file names its format at its start, so more bytes are not needed.
 const MOST_KEPT: usize = 4 << 20;
 
 pub(crate) struct ReplayableInput<R> {

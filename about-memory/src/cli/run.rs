@@ -141,7 +141,7 @@ impl RunCommand {
             |reason: String| Failure::File(program.to_string_lossy().into_owned(), anyhow::anyhow!(reason));
         let file = launch::find(program).ok_or_else(|| failure("the program was not found".to_owned()))?;
         launch::check(&file, &library).map_err(|obstacle| failure(obstacle.to_string()))?;
-        // In the other modes, the library tests itself instead of recording the program.
+        // In the modes `test` and `stress`, the library tests itself instead of recording the program.
         let records = !matches!(self.mode, RecordMode::Test | RecordMode::Stress);
         if let Some(own) = OwnAllocator::find(&file).filter(|_| records) {
             say(&own.to_string());
@@ -157,7 +157,7 @@ impl RunCommand {
         let status = launch::run_with(&mut command, |pid| {
             meanwhile = DumpThread::start(&self.plan, &self.types, &output, pid);
         });
-        // From here on, this process handles the signals itself.
+        // While the program ran, it received the signals. Now a signal ends this process and removes temporary files.
         let _ = live::before_ending(|| {});
         if let Some(meanwhile) = meanwhile {
             meanwhile.end();
@@ -184,21 +184,21 @@ impl RunCommand {
         }
         let types = keeper.and_then(|keeper| self.types.text(keeper, has_conditions));
         let of_types = |types: &TypeText| written.iter().find(|path| dumps.is_of(types.process, path));
-        // Of several processes, the one with the largest heap.
+        // If several processes wrote dumps, selects the process with the largest heap.
         let largest = || written.iter().max_by_key(|path| (heap_bytes(path, written.len()), size(path)));
         if let Some(largest) = types.as_ref().and_then(of_types).or_else(largest) {
             let is_sample = self.sample_below.is_some() || self.sample.is_some();
             let facts = SummaryFacts { is_sample, at: self.types.at(), types: types.as_ref() };
             let shown = if self.quiet { Ok(()) } else { summary::print(largest, &facts) };
             let opened = if self.open { summary::open(largest) } else { Ok(()) };
-            // The exit status stays the program's, so these failures are only printed.
+            // This process returns the program's exit status, so these failures are only printed.
             [shown, opened].into_iter().filter_map(Result::err).for_each(|failure| {
                 if let Failure::File(name, error) = failure {
                     say(&format!("{name}: {error:#}"));
                 }
             });
         } else if let Some(types) = types.filter(|_| !self.quiet) {
-            // The copy is there although the process was killed.
+            // A killed process writes no dump, but the copy of the process still exists.
             summary::print_types(&types);
         }
         Ok(launch::end_like(status))

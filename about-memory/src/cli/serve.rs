@@ -124,7 +124,7 @@ impl ServeCommand {
             server.offer(displays?);
         }
         for input in &self.inputs {
-            // A recording has a bar of its own on a terminal.
+            // On a terminal, reading a recording already shows a progress bar.
             let has_bar = io::stderr().is_terminal() && Recording::is_at(input.path());
             let reading = format!("reading {}; the page opens afterwards", input.name());
             let notice = (!has_bar).then(|| WorkNotice::start(reading));
@@ -210,7 +210,7 @@ impl ServeCommand {
         Ok(())
     }
 
-    /// Returns the settings for stacks that arrive later. Their usual time is shown.
+    /// Returns the settings for stacks that arrive later. The page shows the blocks at the usual time of their file.
     fn stacks(&self) -> StackOpener {
         let limits = DumpLimits::with_max_bytes(self.reading.max_bytes());
         StackOpener { when: BlockTime::default(), symbols: self.symbols.clone(), limits }

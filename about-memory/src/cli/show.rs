@@ -107,7 +107,8 @@ impl ShowCommand {
                     Some(PathFilter::regex(RESIDENT).map_err(|error| Failure::Usage(error.to_string()))?);
             }
         }
-        // Each collection of memory-reporter has this row. A file of Firefox does not have it, and gets Firefox's text.
+        // Each report of memory-reporter has this row. A report of Firefox lacks the row, and is shown without
+        // descriptions, as in Firefox's text.
         let is_ours = set.iter().any(|report| report.path == "explicit/memory-reporter/registry");
         let text = about_memory::text(&set).descriptions(is_ours && self.view.is_verbose());
         let text = self.view.apply(text, filter);

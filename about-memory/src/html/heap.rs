@@ -1,5 +1,5 @@
-//! Stacks over time or before and after, in the data of the page: see `heap.ts`, `timeline.ts` and
-//! `change.ts` in `ui/src/data`.
+//! Stacks in the data of the page: over time, before and after a change, or at one time. The page reads them in
+//! `heap.ts`, `timeline.ts` and `change.ts` in `ui/src/data`.
 //!
 //! The page computes sums, so only rows have amounts here. Times are in nanoseconds, each as the difference from the
 //! previous time.
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::columns::{NumberColumn, TextColumn};
 
-/// The part of a page that is not reports. A page has at most one.
+/// The heap that a page shows instead of reports.
 #[derive(Clone, Debug)]
 pub(super) enum HeapPage {
     /// A recording.

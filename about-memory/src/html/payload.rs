@@ -56,7 +56,7 @@ struct PageHeader<'a> {
     columns: Vec<(&'static str, usize)>,
 }
 
-/// The header of a later measurement of the same reports. Its reader already has everything else.
+/// The header of a later measurement of the same reports. The reader already has all other data.
 #[derive(Serialize)]
 struct LaterHeader {
     version: u32,
@@ -86,7 +86,7 @@ impl<'a> From<&'a Warning> for WarningHeader<'a> {
     }
 }
 
-/// A view without reports shows these warnings, too.
+/// A fault is shown as a warning, also on a page without reports.
 impl<'a> From<&'a ReportFault> for WarningHeader<'a> {
     fn from(fault: &'a ReportFault) -> Self {
         Self { subject: fault.subject(), message: Cow::Owned(fault.message()) }

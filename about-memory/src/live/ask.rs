@@ -242,7 +242,7 @@ fn amounts_at(socket: &Path, timeout: Duration) -> Result<AmountsAnswer, LiveErr
     line(&mut send(socket, &RequestLine::new("amounts"), timeout)?, AmountsAnswer::from_json, timeout)
 }
 
-/// Requests the reports of a process, under its own name if it is `named`.
+/// Requests the reports of a process. If `named`, the process appears under its own name.
 pub(super) fn report(socket: &Path, named: bool, options: &AskOptions) -> Result<ReportSet, LiveError> {
     let timeout = options.timeout;
     let deadline = u64::try_from((timeout * 3 / 4).as_millis()).unwrap_or(u64::MAX);
@@ -294,7 +294,7 @@ pub(super) fn record(
     Ok(answer)
 }
 
-/// Reads the answer of a process that records into a file, or has recorded into one.
+/// Reads the answer of a process that has started or ended a recording into a file.
 pub(super) fn recorded(answer: &mut BufReader<DeadlineStream>, timeout: Duration) -> Result<(), LiveError> {
     match line(answer, TrackAnswer::from_json, timeout)?.recording {
         true => Ok(()),
@@ -313,14 +313,14 @@ pub(super) fn copy(socket: &Path, timeout: Duration) -> Result<(u32, BufReader<D
     Ok((copied.pid, answer))
 }
 
-/// Lets a process make a copy of itself for the reader in DMD's options.
+/// Lets a process make a copy of itself for the reader whose socket DMD's option `--copy-to` names.
 #[cfg(feature = "program")]
 pub(super) fn keep_copy(socket: &Path, timeout: Duration) -> Result<(), LiveError> {
     let request = RequestLine { keep: true, ..RequestLine::new("dmd-copy") };
     let mut answer = send(socket, &request, timeout)?;
     match line(&mut answer, CopyAnswer::from_json, timeout)?.pid {
         0 => Ok(()),
-        // It does not know the key.
+        // The process does not know the key `keep`, and has made a copy for this connection.
         _ => Err(LiveError::NoCopies),
     }
 }

@@ -16,8 +16,8 @@ struct AskedProcess {
     socket: Option<SocketFile>,
     /// Whether the process appears under its own name instead of as the main process.
     named: bool,
-    /// Whether the process was found by a search instead of named by the caller. If a found process has ended, its
-    /// reports are not missing.
+    /// Whether the process was found by a search instead of named by the caller. If a found process has ended, no
+    /// warning names it.
     found: bool,
 }
 

@@ -56,18 +56,18 @@ impl CopyKeeper {
         &self.path
     }
 
-    /// Stops waiting, once the processes have ended, and gives the copy.
+    /// Stops waiting for copies, and returns the kept copy. Call this after the processes have ended.
     ///
     /// # Errors
     ///
-    /// If somebody has removed the socket.
+    /// If the socket was removed.
     pub fn end(self) -> io::Result<Option<KeptCopy>> {
         wake_copy_listener(&self.path)?;
         Ok(self.thread.join().unwrap_or_default())
     }
 }
 
-/// Keeps copies until a peer is none.
+/// Keeps copies until this process itself connects to the socket.
 fn keep(listener: &CopyListener) -> Option<KeptCopy> {
     let mut kept: Option<KeptCopy> = None;
     while let Ok(connected) = listener.accept() {

@@ -21,7 +21,7 @@ const DUMP_REQUEST: &str = "dmd-dump";
 /// The request that `heap_graph::answer_snapshots` answers.
 const SNAPSHOT_REQUEST: &str = "heap-snapshot";
 
-/// Saves a heap snapshot of a process that answers requests for one (`heap_graph::answer_snapshots`).
+/// Saves a heap snapshot of a process that answers requests for heap snapshots (`heap_graph::answer_snapshots`).
 ///
 /// Only this user can read the file. Its name starts with `incomplete-` until the whole snapshot has arrived.
 ///
@@ -104,7 +104,7 @@ fn not_offered(request: &str) -> LiveError {
     }
 }
 
-/// A reader that copies to a file everything that the decoder reads.
+/// A reader for the decoder. It also writes all bytes that the decoder reads to a file.
 struct CopyingWriter<'f, R> {
     answer: R,
     file: &'f mut File,

@@ -9,7 +9,7 @@ use crate::platform;
 
 use super::error::LiveError;
 
-/// After this time a socket is not new. It is much longer than the time between creating a socket and listening on it.
+/// A socket of this age is no longer new. A process needs much less time between creating a socket and listening on it.
 const SETTLED: Duration = Duration::from_secs(10);
 
 /// A socket in the folder. Its process may have ended.

@@ -31,7 +31,7 @@ pub enum SessionEnd {
     Asked,
     /// The process ended, and sent the dump before its end.
     ProcessEnded,
-    /// The process replaced itself by another program, and sent the dump before that.
+    /// The process replaced itself by another program, and sent the dump before the replacement.
     ProcessReplaced,
 }
 
@@ -43,8 +43,8 @@ const LOOK: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 ///
-/// If the process does not listen, DMD does not wait for requests in it, it refuses because DMD records it already, or it
-/// takes longer than `timeout`.
+/// If the process does not listen, DMD does not wait for requests in the process or already records the process, or an
+/// answer takes longer than `timeout`.
 pub fn track(pid: u32, sample_bytes: u64, timeout: Duration) -> Result<TrackingSession, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     let begun = ask::track(&socket.path, sample_bytes, timeout);
@@ -53,8 +53,8 @@ pub fn track(pid: u32, sample_bytes: u64, timeout: Duration) -> Result<TrackingS
 }
 
 /// Lets DMD record every allocation and the end of every block into a file. DMD in the process must wait for this
-/// request. The process writes the file, and replaces an existing one. The file does not contain blocks that were
-/// allocated before. Each answer of the process takes at most `timeout`.
+/// request. The process writes the file, and replaces an existing file. The file does not contain blocks that were
+/// allocated before the recording. Each answer of the process takes at most `timeout`.
 ///
 /// # Errors
 ///

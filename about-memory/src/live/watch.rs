@@ -46,7 +46,7 @@ impl EntryChange {
 pub struct WatchRow {
     /// The amount with its unit; empty for a process.
     pub amount: String,
-    /// The difference from the previous amount. The previous amount of a new entry is 0. Empty without a change.
+    /// The difference from the previous amount. The previous amount of a new entry counts as 0. Empty without a change.
     pub difference: String,
     /// The kind of change.
     pub change: EntryChange,
@@ -134,7 +134,7 @@ impl Watch {
                 now.amounts.insert(key.clone(), shown.amount);
             }
             let before = self.before.as_ref().map(|before| before.amounts.get(&key).copied());
-            // The number of tiny entries changes with the sizes of the others, so `(N tiny)` is never new.
+            // The number of tiny entries changes with the sizes of all entries, so `(N tiny)` is never new.
             let before = if shown.tiny.is_some() { before.filter(Option::is_some) } else { before };
             rows.push(self.row(shown.amount, before, tree.units(), level, &name));
             now.shown.push((process.name().to_owned(), path, tree.units()));

@@ -141,7 +141,7 @@ pub(crate) fn is_running(pid: u32, start: u64) -> bool {
 pub(crate) fn has_ended(pid: u32, start: u64) -> bool {
     let stat = || Process::new(pid.try_into().ok()?).ok()?.stat().ok();
     stat().is_none_or(|stat| {
-        // The first thread may end before the others.
+        // The first thread may end before the other threads of the process.
         let is_dead =
             matches!(stat.state(), Ok(ProcState::Zombie | ProcState::Dead)) && stat.num_threads <= 1;
         stat.starttime != start || is_dead

@@ -135,17 +135,17 @@ impl PrivateSocket {
     }
 }
 
-/// A socket for copies of processes. This system has none.
+/// A socket for copies of processes. This system does not support copies.
 #[cfg(feature = "program")]
 #[derive(Debug)]
 pub(crate) enum CopyListener {}
 
-/// A connection to a copy. This system has none.
+/// A connection to a copy. This system does not support copies.
 #[cfg(feature = "program")]
 #[derive(Debug)]
 pub(crate) enum CopyConnection {}
 
-/// A copy that has connected. This system has none.
+/// A copy that has connected. This system does not support copies.
 #[cfg(feature = "program")]
 #[derive(Debug)]
 pub(crate) struct ConnectedCopy {

@@ -58,7 +58,7 @@ pub(super) fn snapshot(info: &SnapshotInfo, pid: Option<u32>) -> Value {
     })
 }
 
-/// A number that floats cannot represent exactly is rounded by the browser.
+/// Converts a number to JSON. The browser rounds a number that floats cannot represent exactly.
 pub(super) fn number(number: i128) -> Value {
     match i64::try_from(number) {
         Ok(number) => json!(number),

@@ -1,4 +1,4 @@
-//! The requests to `/api`. They name all things by number.
+//! The requests to `/api`. A request names snapshots, reports, stacks and computations by number.
 
 use std::net::TcpStream;
 use std::sync::{Arc, OnceLock};
@@ -26,7 +26,7 @@ use super::types::AllTypes;
 use crate::session::{JobId, Session, SnapshotId, SnapshotInfo};
 use crate::temporary;
 
-/// The body of a question has at most this many bytes.
+/// The JSON in the body of a request has at most this many bytes.
 const MAX_BODY: u64 = 1 << 20;
 
 /// The state that requests work with.
@@ -212,7 +212,7 @@ fn body<T: DeserializeOwned>(request: &HttpRequest, stream: &mut TcpStream) -> R
 /// Returns the state that the page shows at first, and after a gap in the events.
 fn state(api: &PageApi) -> HttpResponse {
     let PageApi { session, types, .. } = api;
-    // The number is read first: a later change makes an event that the page also gets.
+    // Reads the number of the latest event before the state: the page also gets an event for each later change.
     let seq = session.events().last();
     let reports = api.reports.list().into_iter().map(|(id, report)| {
         json!({

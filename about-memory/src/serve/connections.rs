@@ -26,7 +26,7 @@ struct PlaceCounts {
     /// The number of the latest connection.
     last: u64,
     taken: usize,
-    /// The connections that have not shown the token, by number: a second handle of each.
+    /// A second handle of each connection that has not shown the token, by number.
     strangers: BTreeMap<u64, TcpStream>,
 }
 
@@ -69,7 +69,7 @@ impl ConnectionPlaces {
                 }
                 None => {
                     drop(places);
-                    // If too many connections wait for a refusal, this one is closed.
+                    // If too many connections wait for a refusal, the new connection is closed.
                     let _ = self.refused.try_send(stream);
                     return None;
                 }

@@ -1,6 +1,6 @@
-//! Work that takes much memory: writing files, and reading dumps and recordings to compare them or to show uploaded
-//! ones. The server does one such task at a time. It writes the whole file before it answers, so that a failure is an
-//! error message instead of a partial file.
+//! Tasks that take much memory: writing files, comparing dumps and recordings, and reading uploaded dumps and
+//! recordings. The server does one such task at a time. It writes the whole file before it answers, so that a failure
+//! is an error message instead of a partial file.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek as _, Write};

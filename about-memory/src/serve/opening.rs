@@ -39,9 +39,9 @@ impl OpenedStacks {
         Self { options, write: None, read: None }
     }
 
-    /// Offers files for other tools on the page. `write` writes a file when a page requests one, never two at the same
-    /// time. Without a window, it writes the part that the page shows at first. The page shows an error of `write` to
-    /// its reader.
+    /// Offers files for other tools on the page. `write` writes a file when a page requests the file. The server writes
+    /// one file at a time. Without a window, `write` writes the part that the page shows at first. The page shows an
+    /// error of `write` to its reader.
     #[must_use]
     pub fn files(
         self,
@@ -54,7 +54,7 @@ impl OpenedStacks {
     }
 
     /// Lets the page suggest reporters for the blocks, and compare the blocks with other stacks. `read` reads the
-    /// blocks when a page requests this.
+    /// blocks when a page requests suggestions or a comparison.
     #[must_use]
     pub fn blocks(self, read: impl Fn() -> Result<Dump, String> + Send + Sync + 'static) -> Self {
         Self { read: Some(Arc::new(read)), ..self }

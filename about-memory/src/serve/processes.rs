@@ -91,7 +91,7 @@ pub(super) struct MeasureRequest {
     /// Whether the page shows changes since this measurement from now on.
     #[serde(default)]
     mark: bool,
-    /// The number of an earlier measurement of the same processes that this one replaces.
+    /// The number of an earlier measurement of the same processes. This measurement replaces the earlier one.
     #[serde(default)]
     renew: Option<u32>,
     /// If this is set, the answer contains the data of the measurement.

@@ -26,7 +26,7 @@ const MOST: usize = 8;
 
 #[derive(Debug)]
 struct ActiveRecording {
-    /// The answer of the process to `hello`; `None` if it did not answer.
+    /// The answer of the process to `hello`; `None` if the process did not answer.
     hello: Option<HelloAnswer>,
     /// The running session. `None` after the process was asked to end the recording.
     tracking: Option<TrackingSession>,

@@ -25,7 +25,7 @@ pub(super) trait ServedEntry: Clone {
 pub(super) struct ServedList<T> {
     /// The last number in use, and the entries by number.
     all: Mutex<(u32, BTreeMap<u32, T>)>,
-    /// Its events inform the pages about new entries.
+    /// The session. Its events inform the pages about new entries.
     session: Session,
     most: usize,
 }

@@ -359,7 +359,7 @@ fn answer<'a>(
         *asking = Some(RunningRequest::new(state));
         let (id, export) = ticket.resource.clone();
         let answer = export.run(id, &api.stacks, &api.downloads, &api.session, stream);
-        // The client is asked to try again, and can do this only with the same ticket.
+        // Status 429 asks the client to try again later. For this, the ticket must become valid again.
         if answer.as_ref().is_err_and(|refusal| refusal.status == 429) {
             api.tickets.put_back(ticket);
         }

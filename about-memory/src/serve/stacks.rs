@@ -101,8 +101,8 @@ impl ServedEntry for ServedStacks {
     }
 }
 
-/// The format of a file for another tool, and the part of a recording that the page shows, in nanoseconds since its
-/// start. Without `from`, the file contains all blocks until `to`.
+/// The format of a file for another tool, and the part of a recording that the page shows, in nanoseconds since the
+/// start of the recording. Without `from`, the file contains all blocks until `to`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StackExport {
@@ -149,7 +149,7 @@ pub(super) fn suggestions(
     downloads.answer(name, session, stream, |out| write_suggestions(read()?, out))
 }
 
-/// Two entries of stacks. The second is the later one.
+/// Two entries of stacks. The second entry is the later one.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CompareStacks {

@@ -24,7 +24,7 @@ pub(super) fn events(
     is_over: impl Fn() -> bool,
 ) -> io::Result<()> {
     head(stream, 200, "text/event-stream", BodyLength::Connection, None)?;
-    // Whether the page shows a job. If it does, it must also get the end of the last job.
+    // Whether the page shows running jobs. If it does, the page must also be informed when the last job has ended.
     let mut shows_jobs = false;
     while !is_over() {
         let has_jobs = !session.jobs().is_empty();

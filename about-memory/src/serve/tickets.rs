@@ -43,7 +43,7 @@ impl DownloadTickets {
         all.push(ticket);
     }
 
-    /// Returns the valid tickets.
+    /// Removes the expired tickets, and returns all valid tickets.
     fn all(&self) -> MutexGuard<'_, Vec<DownloadTicket>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|ticket| ticket.end > Instant::now());

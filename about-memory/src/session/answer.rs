@@ -54,7 +54,7 @@ pub enum QueryAnswer {
     Paths(Vec<Vec<PathStep>>),
 }
 
-/// A suspect: a node, or several nodes of one class that together retain much.
+/// A suspect: a node, or several nodes of one class that together retain a large part of the heap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SuspectGroup {

@@ -92,7 +92,7 @@ impl<K: Clone + Eq + Hash, V> TaskCache<K, V> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Finds a result or joins a computation. Makes a new computation if there is neither.
+    /// Returns a result or joins a running computation. If the cache has neither for this key, adds a new computation.
     pub(super) fn join(&self, key: &K, new: impl FnOnce() -> JobId) -> CacheEntry<V> {
         let mut slots = self.slots();
         slots.clock += 1;
@@ -196,7 +196,8 @@ impl<K: Clone + Eq + Hash, V> TaskCache<K, V> {
 }
 
 impl<K: Clone + Eq + Hash, V> CacheSlots<K, V> {
-    /// Drops the least recently used results until the others are within the budget. The newest result stays.
+    /// Drops the least recently used results until the remaining results are within the budget. The newest result
+    /// stays.
     fn evict(&mut self, budget: usize) {
         while self.bytes > budget {
             let age = |slot: &CacheSlot<V>| match slot {

@@ -16,7 +16,7 @@ use super::id::SnapshotId;
 use super::nodes;
 use super::query::{GroupBy, Query};
 
-/// A tree map has at most this many levels, and a box at most this many boxes.
+/// A tree map has at most `MAX_LEVELS` levels, and a box contains at most `MAX_BOXES` boxes.
 const MAX_LEVELS: usize = 5;
 const MAX_BOXES: usize = 60;
 
@@ -24,7 +24,7 @@ const MAX_BOXES: usize = 60;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum TaskKey {
     Query(Query),
-    /// The groups of a census. Trees, tree maps and differences are made from them.
+    /// The groups of a census. Trees, tree maps and differences are made from these groups.
     Report(SnapshotId, GroupBy),
     /// The walk that all paths of a snapshot share.
     Walk(SnapshotId),
@@ -139,7 +139,7 @@ pub(super) fn compute(key: &TaskKey, needs: &TaskInputs<'_>) -> Result<QueryAnsw
         Query::Suspects { snapshot } => nodes::all_suspects(&needs.tree(*snapshot)?, needs.progress),
         Query::Paths { snapshot, node, max } => {
             let graph = (needs.graph)(*snapshot)?;
-            // The node is looked up first: a missing node needs no walk.
+            // Looks up the node before the walk: if the node is missing, the walk is not computed.
             let target = nodes::find(&graph, *node)?;
             let walk = (needs.answer)(TaskKey::Walk(*snapshot))?;
             let QueryAnswer::Walk(walk) = &*walk else { unreachable!("the answer to this key is a walk") };

@@ -24,7 +24,7 @@ pub(super) struct TaskEngine {
     pub(super) events: Arc<EventLog>,
     pub(super) max_jobs: usize,
     pub(super) orders: NodeOrders,
-    /// The last field, because the files of snapshots must be removed before their folder.
+    /// This must be the last field: it is dropped last, and the files of snapshots must be removed before their folder.
     pub(super) files: SessionFiles,
 }
 
@@ -60,7 +60,8 @@ impl TaskEngine {
         Ok(PendingAnswer { state, cache: Arc::clone(&self.cache) })
     }
 
-    /// Starts the computation of a key unless it runs already. It continues even without a waiting front end.
+    /// Starts the computation of a key unless it runs already. The computation continues even without a waiting front
+    /// end.
     pub(super) fn prepare(self: &Arc<Self>, key: &TaskKey) {
         if let CacheEntry::New(task) = self.cache.join(key, || self.jobs.next()) {
             // An error is ignored here. A front end that needs the answer asks again and gets the error.

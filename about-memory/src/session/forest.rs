@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use super::column::{RowColumn, RowSort};
 use super::rows_options::RowsOptions;
 
-/// At most this many rows open by themselves, without being named in the request.
+/// At most this many rows open because a filter or `open_below` opens all rows of a tree.
 const MOST_OPEN: usize = 10_000;
-/// Of the rows that open because of their depth, at most this many per level open. Firefox fetches 15 rows at a time.
+/// Because of their depth, at most this many rows of each level open. Firefox fetches 15 rows at a time.
 const FIRST: usize = 15;
 /// At most this many levels open because of their depth.
 const MAX_DEPTH: usize = 3;
@@ -50,7 +50,7 @@ struct RowLevel<N> {
     /// The number of visited rows of this level.
     come: usize,
     parent: u64,
-    /// The index of the parent row.
+    /// The index of the parent row among all rows.
     place: Option<usize>,
     /// Whether the rows open by themselves.
     all: bool,
@@ -104,7 +104,7 @@ pub(super) fn flatten<F: RowForest>(forest: &F, options: &RowsOptions) -> (Vec<R
         let all = here.all || has(&options.open_below, id);
         let by_itself = (by_depth || all && opened < MOST_OPEN) && !has(&options.closed, id);
         let below = if has(&options.open, id) || by_itself { forest.below(node) } else { Vec::new() };
-        // A leaf has no rows below, so it is never open: the key Left then moves from it to its parent.
+        // A leaf is never open, so that the key Left moves from the leaf to its parent row.
         let is_open = !below.is_empty();
         if is_shown {
             rows.push(RowPlace { node, level, parent: here.place, id, is_open });

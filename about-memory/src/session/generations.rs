@@ -9,13 +9,13 @@ use heap_graph::census::{CensusTreeName, CensusTreeNode};
 /// The groups of several censuses, as one tree.
 #[derive(Debug, Default)]
 pub struct Generations {
-    /// All groups. The root is the first.
+    /// All groups. The first group is the root.
     groups: Vec<GenerationGroup>,
     /// The number of censuses.
     count: usize,
 }
 
-/// A group, and its number in each census.
+/// A group, and its amount in each census.
 #[derive(Debug, Default)]
 pub(super) struct GenerationGroup {
     pub(super) name: Option<CensusTreeName>,
@@ -31,13 +31,13 @@ impl GenerationGroup {
     }
 }
 
-/// A number that floats cannot represent exactly is rounded by the browser.
+/// Converts a number to JSON. The browser rounds a number that floats cannot represent exactly.
 fn json_number(number: i128) -> serde_json::Value {
     i64::try_from(number).map_or_else(|_| (number as f64).into(), Into::into)
 }
 
 impl Generations {
-    /// Combines the groups of these trees. All trees must have the same shape. `amount` returns the number of a group.
+    /// Combines the groups of these trees. All trees must have the same shape. `amount` returns the amount of a group.
     pub(super) fn new(trees: &[CensusTree], amount: impl Fn(&CensusTreeNode) -> i128) -> Self {
         let root = GenerationGroup { amounts: vec![0; trees.len()], ..GenerationGroup::default() };
         let mut all = Self { groups: vec![root], count: trees.len() };

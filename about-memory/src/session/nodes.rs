@@ -18,7 +18,7 @@ use super::query::GroupBy;
 /// A search checks for cancellation once for this many nodes.
 const LOOK: usize = 4096;
 
-/// The nodes of a graph in order, until the computation is cancelled.
+/// Returns the nodes of a graph in order. If the computation is cancelled, the next item is an error.
 fn all<'a>(
     graph: &'a Graph,
     progress: &'a AnalysisProgress,

@@ -25,7 +25,7 @@ impl NodeOrders {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the nodes of an answer in this order. `make` sorts them unless they are the latest order.
+    /// Returns the nodes of an answer in this order. `make` sorts the nodes if this is not the stored order.
     pub(super) fn get(
         &self,
         of: &TaskKey,

@@ -99,7 +99,7 @@ pub enum Query {
         snapshot: SnapshotId,
         /// The groups of the census.
         by: GroupBy,
-        /// Whether leaves become roots. The groups that led to them are then below.
+        /// Whether leaves become roots. The groups above a leaf are then below this root.
         #[serde(default)]
         invert: bool,
         /// Keeps only paths through a name that contains this text. An empty text keeps all paths.

@@ -52,7 +52,7 @@ pub struct SessionRow {
     pub is_open: bool,
     /// Whether the row is a group with its own nodes, for [`Query::Individuals`].
     pub has_nodes: bool,
-    /// Whether the row is a node. Its id is then `id`.
+    /// Whether the row is a node. `id` is then the node's id.
     pub is_node: bool,
 }
 
@@ -64,9 +64,9 @@ pub struct RowWindow {
     pub columns: Vec<RowColumn>,
     /// The amount that is 100 % of each column.
     pub whole: Vec<i128>,
-    /// The number of all rows that are shown with the open rows.
+    /// The number of all rows in all windows: the roots, and the rows below open rows.
     pub total: usize,
-    /// The number of nodes found, if a list contains only a part of them or if other rows dominate them; otherwise
+    /// The number of nodes that the query found, for a list of nodes and for a filtered dominator tree; otherwise
     /// `total`.
     pub found: usize,
     /// The requested rows.

@@ -141,8 +141,8 @@ impl Session {
         Ok(id)
     }
 
-    /// Takes a snapshot on another thread: `save` writes the file whose name it gets, and then the file is read. The
-    /// file is removed with the snapshot.
+    /// Takes a snapshot on another thread: `save` writes a file at the path that it gets, and then the session reads
+    /// the file. The file is removed with the snapshot.
     ///
     /// # Errors
     ///
@@ -230,7 +230,7 @@ impl Session {
         self.snapshots_().fill(id, graph);
     }
 
-    /// Runs `work` for a snapshot on another thread. If it panics, the snapshot fails.
+    /// Runs `work` for a snapshot on another thread. If `work` panics, the snapshot fails.
     fn on_a_thread(&self, id: SnapshotId, work: impl FnOnce() + Send + 'static) {
         let session = self.clone();
         let watched = move || {
@@ -339,8 +339,8 @@ impl Session {
         let is_of_nodes = query.is_of_nodes();
         let pending = self.engine.ask(TaskKey::Query(query))?;
         if is_of_nodes {
-            // The front end will probably ask for the paths to one of the nodes next, so the walk is prepared. It is
-            // not prepared if the answer and the walk do not both fit into the cache: they would push each other out.
+            // The front end will probably ask for the paths to one of the nodes next, so the walk is prepared. The walk
+            // is not prepared if the cache is too small for the answer and the walk together.
             for snapshot in snapshots {
                 let nodes = self.graph(snapshot)?.node_count();
                 let answer = match &pending.state {

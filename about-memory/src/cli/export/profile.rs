@@ -125,7 +125,7 @@ impl StackConversion<'_> {
     ) -> Result<ConvertedStacks, Failure> {
         match self.source(input)? {
             StackSource::Heap(DumpOrRecording::Recording(recording)) if format.has_history() => {
-                // These formats show the program until its end.
+                // By default, these formats cover the whole run of the program.
                 let is_whole = matches!(format, ProfileFormat::Heaptrack | ProfileFormat::Dhat);
                 self.history(input, recording, is_whole.then_some(Moment::End))
             }

@@ -17,7 +17,7 @@ pub(super) struct DebugLibrary {
 }
 
 /// Reads the libraries that have allocated blocks and that have their own debug information, up to `left` bytes in
-/// total. Omits a library that cannot be read: its blocks get the types that pointers name.
+/// total. Omits a library that cannot be read: then only pointers determine the types of the library's blocks.
 pub(super) fn read(dump: &Dump, options: &SymbolOptions, mut left: u64) -> Vec<DebugLibrary> {
     let mut on_stacks: BTreeSet<&str> = BTreeSet::new();
     for stack in dump.stacks() {

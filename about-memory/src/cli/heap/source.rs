@@ -135,7 +135,8 @@ impl HeapSource {
         Ok(Self { dump, place: HeapMemory::Process(memory, copy) })
     }
 
-    /// Returns an error if the process ended or, after a stop, continued. Then a part of its memory may be missing.
+    /// Returns an error if the process has ended, or if a stopped process has continued. In these cases, a part of the
+    /// memory may be missing.
     pub(super) fn is_whole(&self) -> Result<(), anyhow::Error> {
         match &self.place {
             HeapMemory::Process(memory, _) if !memory.is_there() => {

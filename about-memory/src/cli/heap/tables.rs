@@ -93,7 +93,7 @@ fn save(
             bytes: row.unused_bytes,
             blocks: row.blocks,
             text: waste::unused(row),
-            // Values of enums are inside blocks of other types.
+            // A row of an enum does not lead to blocks: the enum's values are inside blocks of other types.
             of_type: (row.unused != WasteKind::Variants).then(|| row.name.clone()),
         });
         let unused = TypeTable::new("waste", "Not used", census.bytes, rows.collect(), ROWS);

@@ -132,8 +132,8 @@ pub(super) fn chain(row: &TaskRow, workspace: &Workspace) -> String {
 /// The text between a future and the future that it awaits.
 const ARROW: &str = " -> ";
 
-/// The links of a chain that fit into `room` characters: the first ones and, if possible, the last one, with the number of
-/// the others in their place.
+/// Returns the links of a chain that fit into `room` characters: the first links and, if possible, the last link. A
+/// count replaces the omitted links.
 fn shortened(links: &[String], room: usize) -> String {
     let whole = links.join(ARROW);
     let is_fitting = |text: &String| text.chars().count() <= room;
@@ -171,7 +171,7 @@ fn links(
     count: u64,
     workspace: &Workspace,
 ) -> Vec<String> {
-    // The closure of `poll_fn` belongs to the function before it.
+    // Leaves out a `PollFn`: its closure belongs to the function in the previous link.
     let last = waits_for.filter(|of| !of.starts_with("PollFn<")).map(str::to_owned);
     let all: Vec<_> = branches
         .iter()

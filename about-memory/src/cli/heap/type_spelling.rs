@@ -1,12 +1,12 @@
 //! The spellings of a type: `[Visit]` for `[my_crate::model::Visit]`, as screens shorten it.
 
-/// A part of a spelling. Spaces separate parts, and are no parts themselves.
+/// A part of a spelling. Spaces only separate parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum SpellingPart<'s> {
     /// The parts of a path.
     Path(Vec<&'s str>),
     Sign(char),
-    /// Any parts: a screen elided them.
+    /// Matches any parts: a screen has elided the original parts.
     Elided,
 }
 
@@ -18,7 +18,7 @@ impl<'s> TypeSpelling<'s> {
         Self(parts(text))
     }
 
-    /// Whether a type with this whole name can be spelled so: each path may lack its first parts.
+    /// Whether this spelling fits the type with this full name. Each path in a spelling may lack its first parts.
     pub(super) fn fits(&self, name: &str) -> bool {
         fits(&self.0, &parts(name))
     }
@@ -55,7 +55,7 @@ fn parts(text: &str) -> Vec<SpellingPart<'_>> {
     parts
 }
 
-/// Names of debug information also have `{impl#0}`.
+/// Whether a path can contain this character. Paths in debug information also contain segments such as `{impl#0}`.
 fn is_of_path(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | ':' | '{' | '}' | '#')
 }

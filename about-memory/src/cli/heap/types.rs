@@ -182,8 +182,8 @@ impl TypesCommand {
     }
 }
 
-/// Returns the pairs of types that a stack and a pointer name, with the number of pointers, the most frequent pairs
-/// first.
+/// Sorts pairs of different types, the pair with the most pointers first. A pair consists of the type from the
+/// allocation stack, the type from pointers, and the number of these pointers.
 pub(super) fn sorted<'a>(all: impl Iterator<Item = (&'a str, &'a str, u64)>) -> Vec<(&'a str, &'a str, u64)> {
     let mut all: Vec<_> = all.collect();
     all.sort_by_key(|(stack, owner, pointers)| (Reverse(*pointers), *stack, *owner));

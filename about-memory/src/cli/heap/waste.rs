@@ -157,7 +157,7 @@ fn slop(waste: &HeapWaste) -> String {
 pub(crate) fn unused(row: &WasteRow) -> String {
     let WasteRow { name, held_by, unused, values, .. } = row;
     let held_by = held_by.as_ref().map(|field| format!("{field}: ")).unwrap_or_default();
-    // The capacity is that of a `String`.
+    // Unused capacity behind a `str` belongs to a `String`.
     let name = if (name.as_str(), *unused) == ("str", WasteKind::Capacity) { "String" } else { name };
     let values = match unused {
         WasteKind::Variants => format!(", {values} {}", if *values == 1 { "value" } else { "values" }),

@@ -6,7 +6,7 @@ use dmd_analyze::symbolize::{ResolvedFrames, SymbolOptions};
 use dmd_analyze::{CallFrame, LoadedModule, TypeVerdict};
 use serde::{Deserialize, Serialize};
 
-/// At most this many places stay resolved. If a process names more, the resolver forgets all of them.
+/// At most this many places stay resolved. If a process names more places, the resolver forgets all resolved places.
 const MOST_PLACES: usize = 1 << 20;
 
 /// At most this many bytes of resolved stacks are kept, as text.
@@ -56,14 +56,14 @@ enum LogMessage<'l> {
 
 type LoggedStack = Option<Vec<LoggedCall>>;
 
-/// A stack in its written form.
+/// A resolved stack, as text.
 struct WrittenStack {
     json: String,
     /// The Rust type that the stack names.
     class: Option<String>,
 }
 
-/// Resolves places and writes stacks, each only once.
+/// Resolves each place and writes each stack only once.
 pub(super) struct StackWriter {
     /// `None` leaves the places unresolved.
     options: Option<SymbolOptions>,
@@ -160,7 +160,7 @@ impl StackWriter {
             }
         }
         let own = frames.iter().take_while(|frame| frame.is_of_allocator()).count();
-        // Keeps all calls if all of them are the allocator's.
+        // Omits the calls inside the allocator, unless all calls are inside the allocator.
         let frames = &frames[if own == frames.len() { 0 } else { own }..];
         let calls: Vec<LoggedCall> = frames.iter().map(LoggedCall::new).collect();
         WrittenStack { json: text(&calls), class: TypeVerdict::from_stack(frames).type_name() }

@@ -68,7 +68,7 @@ impl DumpFiles {
         if let Some((head, _)) = self.name.split_once("%p") {
             return name.strip_prefix(head).is_some_and(|rest| {
                 let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-                // A second number may follow.
+                // A second number follows the process id if the first name was taken.
                 let second = rest[digits..]
                     .strip_prefix('-')
                     .map_or(0, |rest| 1 + rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len()));
@@ -77,7 +77,7 @@ impl DumpFiles {
                     .any(|end| is_number(&rest[..end]) && self.name.replace("%p", &rest[..end]) == name)
             });
         }
-        // A child's number is before the first dot that does not start the name.
+        // The id of a child process is before the first dot of the name, except a dot at the start of the name.
         let dot =
             self.name.char_indices().skip(1).find(|(_, c)| *c == '.').map_or(self.name.len(), |(at, _)| at);
         let (head, tail) = self.name.split_at(dot);

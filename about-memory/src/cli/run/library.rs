@@ -14,7 +14,7 @@ const CONTENTS: Option<&[u8]> = Some(include_bytes!(env!("LIBDMD")));
 const CONTENTS: Option<&[u8]> = None;
 
 /// Returns the library that the user named; else the library in this program; else the library that was built or
-/// installed with it.
+/// installed with this program.
 pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     if let (None, Some(contents)) = (named, CONTENTS) {
         return about_memory::launch::unpack_library(NAME, contents, None).map_err(|error| {

@@ -170,7 +170,7 @@ struct ConditionWatcher {
     problem: Option<LiveError>,
     /// Whether a message was printed that the process cannot count an amount.
     is_unknown: bool,
-    /// A condition asks for a copy of the process, and not for a dump.
+    /// Whether a condition requests a copy of the process instead of a dump.
     keeps_copies: bool,
 }
 
@@ -222,8 +222,8 @@ impl ConditionWatcher {
         }
     }
 
-    /// Prints why there is no dump. If there are dumps, a failure is ignored: the last request may fail because the
-    /// program ends.
+    /// Prints the failure if no dump was written. If dumps were written, ignores the failure: the last request may fail
+    /// because the program ends.
     fn finish(self) {
         if let (0, Some(problem)) = (self.written, self.problem) {
             say(&format!("no dump while the program ran: process {}: {problem}", self.pid));

@@ -12,7 +12,8 @@ const TIMES: u64 = 4;
 /// code, libraries, stacks and tables of DMD.
 const ABOVE: u64 = 32 << 20;
 /// The resident bytes that each block explains. Two million blocks of one byte take 97 MB, 48 bytes each: the smallest
-/// block of the C library has 32 bytes, and DMD has a table of blocks. The rest is room for the growth of that table.
+/// block of the C library has 32 bytes, and DMD has a table of blocks. The other 80 bytes are room for the growth of
+/// DMD's table.
 const PER_BLOCK: u64 = 128;
 /// With sampling, blocks are not counted. This size is assumed: a heap of smaller blocks is rare.
 const SMALL_BLOCK: u64 = 8;

@@ -15,7 +15,7 @@ use super::super::{Failure, first_screen, html, new_file, program_view, say};
 use super::resident::ResidentComparison;
 use super::types::TypeText;
 
-/// What else is known of the process of a dump.
+/// Facts about the process of a dump that are not in the dump.
 pub(super) struct SummaryFacts<'t> {
     /// DMD recorded a sample of its blocks.
     pub(super) is_sample: bool,
@@ -25,7 +25,7 @@ pub(super) struct SummaryFacts<'t> {
 }
 
 impl SummaryFacts<'_> {
-    /// The time of the tables. With types it is theirs.
+    /// Returns the time of the tables: the time that the user chose, or with types the peak.
     fn at(&self) -> Option<DumpTime> {
         match self.at {
             Some(Moment::End) => Some(DumpTime::End),
@@ -55,7 +55,7 @@ pub(super) fn print(path: &Path, facts: &SummaryFacts<'_>) -> Result<(), Failure
     };
     let types = match types {
         Some(types) => {
-            // The types of the typed heap are better known than those of the stacks.
+            // The typed heap knows types more exactly than stacks do, so the summary keeps only the table by site.
             summary.tables.retain(|table| table.by == HolderKey::Site);
             types + "\n"
         }

@@ -16,11 +16,11 @@ use super::super::heap::{self, TypedHeapReader};
 use super::super::symbols::SymbolSearch;
 use super::{Failure, say};
 
-/// Rows of a table, and rows of a table until they have most of the heap.
+/// The table of types has at least this many rows. The table of unused memory has at most this many rows.
 const ROWS: usize = 5;
 const OWNERS: usize = 10;
 
-/// Characters of a name.
+/// Longer names are shortened to this many characters.
 const WIDTH: usize = 89;
 const MOST_ROWS: usize = 12;
 const MOST_OF_HEAP: u64 = 80;
@@ -43,7 +43,7 @@ pub(super) struct TypePlan {
 }
 
 impl TypePlan {
-    /// Whether types are wanted.
+    /// Whether the user chose `--types`.
     pub(super) fn is_on(&self) -> bool {
         self.types
     }
@@ -53,7 +53,7 @@ impl TypePlan {
         self.at
     }
 
-    /// The time after the start at which the process is to make the copy.
+    /// Returns the time after the start at which the process makes the copy, if the user chose such a time.
     pub(super) fn copy_after(&self) -> Option<Duration> {
         match self.at {
             Some(Moment::After(time)) if self.types => Some(time),
@@ -86,7 +86,8 @@ impl TypePlan {
         Ok(vec![format!("--copy-to={path}"), format!("--copy-at={at}")])
     }
 
-    /// The text about the copy that a keeper got, and the process of which it is.
+    /// Reads the copy that `keeper` has kept. Returns a text about its heap. If there is no copy or reading fails,
+    /// prints the reason and returns `None`.
     pub(super) fn text(&self, keeper: CopyKeeper, has_conditions: bool) -> Option<TypeText> {
         let Some(kept) = keeper.end().ok().flatten() else {
             say(&match self.copy_after() {
@@ -106,7 +107,7 @@ impl TypePlan {
         }
     }
 
-    /// The tables of a copy, which then ends.
+    /// Returns the tables of a copy, and saves its heap snapshot if the user named a file. Ends the copy.
     fn read(&self, kept: KeptCopy) -> Result<HeapTables, Failure> {
         let limits = dmd_analyze::DumpReadOptions::MAX_BYTES;
         let reading = TypedHeapReader::new(SymbolSearch::default(), DumpLimits::with_max_bytes(limits));
@@ -123,10 +124,10 @@ impl TypePlan {
     }
 }
 
-/// What is to be shown of a copy.
+/// The text about the heap of a copied process.
 pub(super) struct TypeText {
     pub(super) process: u32,
-    /// The bytes of the copied heap as the peak counts them, and its time.
+    /// The bytes of the copied heap, counted as DMD counts the peak. `time` is the time from the start to the copy.
     copied: u64,
     time: Duration,
     heap: HeapTables,
@@ -140,7 +141,8 @@ struct HeapTables {
 }
 
 impl TypeText {
-    /// The text, if the heap had a peak of so many bytes.
+    /// Returns the text. If `peak` (the bytes of the heap's peak) is known, the text compares the copied heap with the
+    /// peak.
     pub(super) fn text(&self, peak: Option<u64>) -> String {
         let share = match peak.filter(|peak| *peak > 0) {
             Some(peak) => {
@@ -169,7 +171,7 @@ impl HeapTables {
         let amount = |amount: u128| u64::try_from(amount).unwrap_or(u64::MAX);
         let rows: Vec<_> = sizes_by_field(&tree)
             .iter()
-            // What no field holds has no owner to name.
+            // Leaves out memory that no field holds: it has no owner to show.
             .filter(|field| field.field.as_ref().is_some_and(|name| name.as_str() != Some(FROM_OUTSIDE)))
             .map(|field| (amount(field.retained_size), field.count, heap::field_name(field)))
             .collect();
@@ -195,7 +197,8 @@ impl HeapTables {
     }
 }
 
-/// The number of rows that have most of a heap.
+/// Returns the number of rows to show: enough rows for `MOST_OF_HEAP` percent of the heap, within `ROWS` and
+/// `MOST_ROWS`.
 fn enough(rows: &[(u64, u64, String)], whole: u64) -> usize {
     let mut sum = 0;
     let needed = rows.iter().take_while(|row| {
@@ -206,7 +209,7 @@ fn enough(rows: &[(u64, u64, String)], whole: u64) -> usize {
     needed.count().clamp(ROWS, MOST_ROWS)
 }
 
-/// A name that is too long without its middle: its ends say the most.
+/// Replaces the middle of a name that is too long by `…`. The start and the end of a name contain the most information.
 fn cut(name: &str) -> String {
     let length = name.chars().count();
     if length <= WIDTH {

@@ -32,7 +32,7 @@ impl NodeGrouping {
     }
 }
 
-/// The groupings that the key `g` selects in turn.
+/// The groupings that the key `g` selects, one after the other.
 const GROUPS: [NodeGrouping; 6] = [
     NodeGrouping::preset("type", true),
     NodeGrouping::preset("objectClass", false),

@@ -22,7 +22,7 @@ use super::cursor::{RowCursor, count, head, share};
 struct TreeRow {
     depth: usize,
     name: String,
-    /// The key of the entry, with which it stays open after an update.
+    /// Identifies the entry, so that the entry stays open after an update.
     key: String,
     /// `None` for a process.
     amount: Option<(i128, Units)>,
@@ -41,7 +41,7 @@ pub(super) struct ReportScreen {
     set: Option<ReportSet>,
     /// The report at the mark. Changes since this report are shown.
     mark: Option<ReportSet>,
-    /// Entries that are not in their first state. At first, roots are open and all other entries are closed.
+    /// Entries that are not in their initial state. Initially, roots are open and all other entries are closed.
     toggled: HashSet<String>,
     filter: String,
     is_typing: bool,

@@ -84,7 +84,7 @@ fn small() -> PathBuf {
 }
 
 fn process(pid: u32, name: &str, resident: u64) -> ListedProcess {
-    // A process lists only requests that not all processes answer.
+    // The list omits requests that every process answers.
     let requests = vec!["heap-snapshot".to_owned()];
     ListedProcess {
         pid,
@@ -212,7 +212,7 @@ fn a_report_opens_filters_and_shows_changes_since_a_mark() {
     assert!(matches!(shown.press(KeyCode::Char('x')), Some(ScreenRequest::Export(set)) if set.len() == 4));
 }
 
-/// The guide shows the screens of a process and of its report as they are.
+/// The guide contains the screens of a process and of its report exactly as the program draws them.
 #[test]
 fn the_guide_shows_the_screens() {
     let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/serve.md");
@@ -258,7 +258,7 @@ fn a_late_answer_replaces_no_later_one() {
     let fails = |shown: &mut DrawnScreen, asked| {
         shown.screens.told(ScreenAnswer::Failed(asked, "it has ended".to_owned()));
     };
-    // Other failures change nothing: a file that is not saved, or an earlier measurement.
+    // Other failures do not change the screen: a file was not saved, or an earlier measurement failed.
     fails(&mut shown, RequestKind::Other);
     fails(&mut shown, RequestKind::Report(vec![7]));
     shown.screens.told(ScreenAnswer::Report(vec![7], Box::new(set(9))));

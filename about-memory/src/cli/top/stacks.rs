@@ -18,7 +18,7 @@ const BAR: usize = 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum StackLayout {
-    /// By site, type or crate.
+    /// A table of the holders of memory, by site, type or crate.
     Table(usize),
     /// All stacks as a tree.
     Flame,
@@ -287,7 +287,8 @@ fn flame(frames: &FrameTree, open: &HashSet<usize>) -> Vec<StackLine> {
     lines
 }
 
-/// Returns all functions, with the bytes of everything they called. In a recursion, a function counts once.
+/// Returns all functions, each with the bytes that the function and its callees allocated. In a recursion, a function
+/// counts once.
 fn functions(frames: &FrameTree) -> Vec<StackLine> {
     let mut by_name: BTreeMap<&str, (i128, i128)> = BTreeMap::new();
     for at in (1..frames.name.len()).filter(|at| !frames.is_inner(*at)) {

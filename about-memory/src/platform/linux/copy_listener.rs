@@ -5,25 +5,26 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
-/// A copy sends its facts at once.
+/// The time that a copy has to send its facts after it has connected.
 const TIME_TO_SEND: Duration = Duration::from_secs(1);
 
 /// The socket of a reader that keeps copies.
 #[derive(Debug)]
 pub(crate) struct CopyListener(UnixListener);
 
-/// A connection to a copy, which ends when this is dropped.
+/// A connection to a copy. Dropping the connection ends the copy.
 #[derive(Debug)]
 #[allow(dead_code, reason = "held until it is dropped")]
 pub(crate) struct CopyConnection(UnixStream);
 
-/// A copy that has connected. All numbers are those of the copied process.
+/// A process that has connected, usually a copy.
 #[derive(Debug)]
 pub(crate) struct ConnectedCopy {
     pub(crate) connection: CopyConnection,
-    /// The number of the copy.
+    /// The process id of the connected process.
     pub(crate) pid: u32,
-    /// The number of the copied process, the bytes of its heap and its time in milliseconds; `None` if the peer is no copy.
+    /// The process id of the copied process, the bytes of its heap, and the milliseconds from its start to the copy.
+    /// `None` if the connected process is not a copy.
     pub(crate) facts: Option<[u64; 3]>,
 }
 
@@ -46,7 +47,7 @@ impl CopyListener {
     }
 }
 
-/// Lets `accept` return a peer without facts, after all copies that have connected before.
+/// Makes `accept` return this process without facts, after all copies that have connected before.
 pub(crate) fn wake_copy_listener(path: &Path) -> io::Result<()> {
     UnixStream::connect(path).map(drop)
 }

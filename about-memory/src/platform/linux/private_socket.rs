@@ -78,7 +78,7 @@ impl FileId {
 /// `aside` before it is checked again, so that only one of several starting servers gets the path.
 fn publish(first: &Path, path: &Path, aside: &Path) -> io::Result<()> {
     for _ in 0..LOOKS {
-        // Like a rename that replaces no file. Works on all file systems that have sockets.
+        // Like a rename, but fails if the path exists. Works on all file systems that have sockets.
         match fs::hard_link(first, path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             done => return done,
@@ -91,7 +91,7 @@ fn publish(first: &Path, path: &Path, aside: &Path) -> io::Result<()> {
             moved => moved?,
         }
         if !is_left(aside) {
-            // Another server has started at this path in the meantime.
+            // Another server has started at this path in the meantime, so its socket gets the path back.
             fs::hard_link(aside, path)?;
             break;
         }

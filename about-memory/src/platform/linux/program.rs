@@ -77,7 +77,7 @@ const RESTORING: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Calls `begin` at the first signal that ends programs. After the time that `grace` returns, or at a second signal,
-/// runs `restore` and ends the process by the signal. SIGQUIT ends the process without that time.
+/// runs `restore` and ends the process by the signal. SIGQUIT ends the process without waiting for this time.
 pub(crate) fn end_by_signal(
     begin: impl FnOnce() + Send + 'static,
     grace: impl Fn() -> Duration + Send + 'static,
@@ -102,7 +102,7 @@ pub(crate) fn end_by_signal(
         let (restored, wait) = mpsc::channel();
         let restore = move || {
             restore();
-            // The receiver may have stopped waiting.
+            // Sending fails if the other thread has stopped waiting.
             let _ = restored.send(());
         };
         if thread::Builder::new().spawn(restore).is_ok() {

@@ -26,7 +26,8 @@ pub(crate) fn folders_for_unpacked() -> Vec<PathBuf> {
     cache.into_iter().chain([temporary]).collect()
 }
 
-/// Returns the modes of folders and files. Other users can read only root's files, and can change no files.
+/// Returns the modes of folders and files. Only the user can change files. Other users can read a file only if it is
+/// root's.
 fn modes() -> (u32, u32) {
     if rustix::process::geteuid().is_root() { (0o755, 0o644) } else { (0o700, 0o600) }
 }

@@ -287,7 +287,7 @@ fn file_of(program: &str) -> String {
     program.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
-/// Returns the name of the program. If the source does not contain it, the name of the file.
+/// Returns the name of the program. If the source does not contain the name, returns the name of the file.
 fn service_of(source: &InputArgument, read: &RunSource) -> String {
     let name = match read {
         RunSource::Reports(set) => {

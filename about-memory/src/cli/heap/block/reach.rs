@@ -1,8 +1,8 @@
 //! Finds what keeps a block alive and what the block keeps alive. The graph is built from the words of a scan dump.
 //!
 //! A dump does not contain stacks and static data, so pointers from there are unknown. Therefore the root of the graph,
-//! "outside of the heap", points to each block without a pointer from another block. It also points to one block of
-//! each ring to which no other block points.
+//! "outside of the heap", points to each block without a pointer from another block. The root also points to one block
+//! of each ring of blocks that has no pointer from outside of the ring.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ use about_memory::escape;
 const MOST_LISTED: usize = 20;
 
 pub(super) struct BlockReach<'d> {
-    /// Sorted by address. The id of a node is the index of its block plus one.
+    /// The blocks, sorted by address. The id of a node is the index of its block plus one.
     blocks: Vec<ScannedBlock<'d>>,
     graph: Graph,
     target: NodeIndex,

@@ -41,7 +41,7 @@ fn a_snapshot_has_aggregate_dominators_suspects_nodes_and_paths() {
     shown.press(KeyCode::Tab);
     shown.keys("S");
     assert_eq!(shown.lines()[23], "choose a process on the first screen with S");
-    // The next snapshot, then the previous one.
+    // Selects the next snapshot, then the previous snapshot.
     let other = session.open(&small().with_file_name("medium.fxsnapshot")).unwrap();
     session.wait_until_read(other);
     shown.keys("]");
@@ -121,12 +121,12 @@ fn left_reaches_the_row_around() {
     shown.press(KeyCode::Left);
     let lines = shown.lines();
     assert!(lines[3].contains("▾ other › Owner"), "{lines:#?}");
-    // Also from a leaf among the rows that open by themselves.
+    // Left also reaches the parent row from a leaf below rows that open by themselves.
     shown.press(KeyCode::Down);
     shown.lines();
     shown.press(KeyCode::Left);
     assert!(shown.has("▾ other › Owner"));
-    // The row is now chosen, so Left closes it.
+    // The parent row is now chosen, so Left closes it.
     shown.press(KeyCode::Left);
     assert!(shown.has("▸ other › Owner") && !shown.has("Leaf"));
 }
