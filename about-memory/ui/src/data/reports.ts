@@ -1,5 +1,5 @@
-// The reports in the page. They are decoded once and never changed. The data of a later
-// measurement shares all equal parts with the data of the earlier measurement.
+// The reports in the page. They are decoded once and never changed. The data of a later measurement shares all equal
+// parts with the data of the earlier measurement.
 // html/payload.rs writes the data.
 
 import type { Units } from "../text/amount";

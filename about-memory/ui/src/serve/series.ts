@@ -64,8 +64,8 @@ export function seriesPage(main: HTMLElement, api: Api, state: ServerState, rout
   const ask = () => void load().catch((error: Error) => !request.signal.aborted && showStatus(error.message, true));
   ask();
   /**
-   * Returns the columns and marks of the chart. A report that another page makes adds a column. The time of a snapshot is
-   * known after the server has read the snapshot.
+   * Returns the columns and marks of the chart. A report that another page makes adds a column. The time of a snapshot
+   * is known after the server has read the snapshot.
    */
   const listed = ({ reports, stacks, snapshots }: ServerState) =>
     JSON.stringify([reports.map(({ id }) => id), stacks.map(({ id }) => id), snapshots.map(({ id, state }) => [id, state])]);
