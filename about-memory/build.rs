@@ -1,8 +1,8 @@
 //! Builds `libdmd.so` and embeds it into the program, so that an installation is one file. Only optimized builds embed
-//! it; other builds look for the library in cargo's folders.
+//! the library. A program of another build looks for the library in cargo's folders.
 //!
-//! `$ABOUT_MEMORY_LIBDMD` names a library that is already built. If the library's build fails, the result is a warning;
-//! with `$ABOUT_MEMORY_NEEDS_LIBDMD` it is an error.
+//! `$ABOUT_MEMORY_LIBDMD` names a library that is already built. If the library's build fails, the result is a warning
+//! or, with `$ABOUT_MEMORY_NEEDS_LIBDMD`, an error.
 
 use std::env;
 use std::fs;
@@ -35,7 +35,7 @@ fn main() {
         Err(reason) if env::var_os("ABOUT_MEMORY_NEEDS_LIBDMD").is_some() => {
             println!("cargo::error=libdmd.so cannot be built: {reason}");
         }
-        // The program is useful without the library, and `--library` can name a library.
+        // The program is useful without the library, and its option `--library` can name another file of the library.
         Err(reason) => println!("cargo::warning=about-memory will not contain libdmd.so: {reason}"),
     }
 }

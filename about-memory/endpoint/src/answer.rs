@@ -1,4 +1,4 @@
-//! Makes the bodies of answers. They are made on a thread of their own, one at a time.
+//! Makes the bodies of answers. A separate thread makes each body, one body at a time.
 
 mod profile;
 mod reports;

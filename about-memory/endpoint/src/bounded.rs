@@ -25,7 +25,7 @@ impl BoundedBody {
     ) -> Result<Vec<u8>, RefusedRequest> {
         let written = write(&mut self);
         match written {
-            // Checked first, because a writer may ignore the error of the stream.
+            // This case is checked first, because `write` may ignore the error of the stream.
             _ if self.is_over => Err(RefusedRequest::new(
                 503,
                 format!("{what} has more than {} bytes, the limit of the endpoint (max_bytes)", self.most),

@@ -13,8 +13,8 @@ pub struct GetRequest<'a> {
 }
 
 impl<'a> GetRequest<'a> {
-    /// Makes a request for a path, as in [`PATHS`](crate::PATHS). The path has no prefix under which the server mounts
-    /// the endpoint. `query` is the part after `?`, or empty.
+    /// Makes a request for a path, as in [`PATHS`](crate::PATHS). `path` must not contain the prefix under which the
+    /// server mounts the endpoint. `query` is the part after `?`, or empty.
     pub fn new(path: &'a str, query: &'a str) -> Self {
         Self { path, query, accept: "", host: None, is_wanted: None }
     }
@@ -26,8 +26,8 @@ impl<'a> GetRequest<'a> {
     }
 
     /// Sets the header `Host`. The endpoint then checks it
-    /// ([`EndpointOptions::host_name`](crate::EndpointOptions::host_name)). Default: the endpoint does not check,
-    /// because the server has done so.
+    /// ([`EndpointOptions::host_name`](crate::EndpointOptions::host_name)). Default: the endpoint does not check
+    /// the header, because the server has checked it.
     #[must_use]
     pub fn host(self, host: &'a str) -> Self {
         Self { host: Some(host), ..self }

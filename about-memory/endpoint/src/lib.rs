@@ -23,17 +23,17 @@
 //! | `/memory/snapshot` | a heap snapshot, if the program writes one | Firefox, `about-memory snapshot` |
 //!
 //! Both profiles have the same contents, as in Go: the live blocks or, in DMD's mode `cumulative`, all blocks that were
-//! allocated. `?seconds=N` requests the difference of two profiles that are N seconds apart. Its amounts may be
-//! negative; for live blocks, it is their growth. `?debug=0`, `?gc=0` and `?gc=1` are accepted, and change nothing. Any
-//! other parameter is an error, because a misspelled `seconds` would give the wrong profile.
+//! allocated. `?seconds=N` requests the difference of two profiles that are N seconds apart. Amounts of a difference
+//! may be negative. For live blocks, the difference is their growth. `?debug=0`, `?gc=0` and `?gc=1` are accepted, and
+//! change nothing. Any other parameter is an error, because a misspelled `seconds` would give the wrong profile.
 //!
 //! # Who may ask
 //!
-//! The program must mount the endpoint itself. **Mount it on a port that only administrators reach**: on loopback, on
-//! a management network, or behind a proxy with a password. A profile contains the names of the program's functions and
-//! the memory that each holds. A snapshot contains types and fields. Each request costs time and memory, so everyone
-//! with access can slow the program down. Kubernetes had `/debug/pprof` on the port of its health checks, which others
-//! must reach: [CVE-2019-11248](https://nvd.nist.gov/vuln/detail/CVE-2019-11248).
+//! The program must mount the endpoint itself. **Mount it on a port that only administrators reach**: on loopback, on a
+//! management network, or behind a proxy with a password. A profile contains the names of the program's functions and
+//! the memory that each function holds. A snapshot contains types and fields. Each request costs time and memory, so
+//! everyone with access can slow the program down. Kubernetes had `/debug/pprof` on the port of its health checks,
+//! which others must reach: [CVE-2019-11248](https://nvd.nist.gov/vuln/detail/CVE-2019-11248).
 //!
 //! A page in a browser can rebind its own name to this machine (DNS rebinding), also to a port on loopback. So the
 //! router rejects a `Host` that is neither an address nor `localhost`, unless [`EndpointOptions::host_name`] contains

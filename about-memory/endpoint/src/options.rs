@@ -39,8 +39,8 @@ impl EndpointOptions {
         Self::default()
     }
 
-    /// Sets the maximum time of a request, without the seconds for which a difference waits. A reporter may take half of it.
-    /// Default: 30 seconds.
+    /// Sets the maximum time of a request, without the seconds for which a difference waits. A reporter may take half
+    /// of this time. Default: 30 seconds.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
@@ -99,7 +99,7 @@ impl EndpointOptions {
         self
     }
 
-    /// Whether `Host` may be any name, for a server behind a proxy that checks it. Default: no.
+    /// Whether `Host` may be any name, for a server behind a proxy that checks the header. Default: no.
     #[must_use]
     pub fn any_host(mut self, any: bool) -> Self {
         self.any_host = any;

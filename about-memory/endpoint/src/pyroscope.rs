@@ -208,7 +208,7 @@ fn random_id() -> String {
     format!("{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}")
 }
 
-/// A thread that pushes until it is dropped. Dropping it waits for a running push.
+/// The handle of a thread that pushes until the handle is dropped. The drop waits for a running push.
 #[derive(Debug)]
 pub struct PushThread {
     shared: Arc<PushState>,

@@ -22,7 +22,7 @@ pub(crate) enum EndpointRequest {
     Snapshot,
 }
 
-/// Whether errors of the path have the form of a pprof server.
+/// Whether an error for this path must have the form that pprof servers use.
 pub(crate) fn is_pprof(path: &str) -> bool {
     path.starts_with("/debug/pprof/")
 }

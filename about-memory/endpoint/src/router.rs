@@ -61,8 +61,8 @@ async fn answer(endpoint: Arc<Endpoint>, path: &'static str, request: Request) -
     }
 }
 
-/// The name under which the client reaches the server. In HTTP/2 the name is a part of the target. Bytes that are not
-/// text become a name that no server accepts.
+/// The name under which the client reaches the server. In HTTP/2 the name is a part of the request's target. Bytes that
+/// are not text become a name that no server accepts.
 fn host_of(request: &Request) -> Option<String> {
     let header = request.headers().get(header::HOST).map(|host| String::from_utf8_lossy(host.as_bytes()));
     let authority = || request.uri().authority().map(|authority| authority.as_str().to_owned());

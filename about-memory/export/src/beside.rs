@@ -10,7 +10,7 @@ const PIECE: usize = 1 << 16;
 /// The maximum number of pieces in the channel.
 const WAITING: usize = 8;
 
-/// Runs `produce` on a thread of its own. Passes the pieces that it sends to `consume`.
+/// Runs `produce` on a thread of its own. Passes the pieces that `produce` sends to `consume`.
 ///
 /// # Errors
 ///
@@ -22,7 +22,7 @@ pub(crate) fn run<T: Send>(
     let (sender, receiver) = sync_channel::<T>(WAITING);
     thread::scope(|scope| {
         let producer = thread::Builder::new().spawn_scoped(scope, || produce(sender))?;
-        // After an error the receiver is gone, so `produce` fails, too.
+        // After an error of `consume`, the receiver is dropped, so the next `send` of `produce` fails.
         let consumed = receiver.into_iter().try_for_each(consume);
         let produced = producer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         consumed?;

@@ -38,7 +38,7 @@ const HISTORY: [(ProfileValue, &str); 9] = [
 ///
 /// # Errors
 ///
-/// If `out` fails. Also if an amount is negative, or exceeds 2^53: the viewer's numbers are not exact above that.
+/// If `out` fails, if an amount is negative, or if it exceeds 2^53: the viewer's numbers are not exact above 2^53.
 pub fn write(stacks: &StackProfile, out: impl Write) -> Result<(), ExportError> {
     let facts = stacks.facts();
     let recorded = |value: ProfileValue| stacks.index_of(value);
@@ -62,7 +62,7 @@ pub fn write(stacks: &StackProfile, out: impl Write) -> Result<(), ExportError> 
     };
     // The sum of many long life times is too large for microseconds.
     let lives = stacks.total(ProfileValue::Lifetimes).unwrap_or_default();
-    // The second name is for a million of the first unit.
+    // The first name is for one time unit, the second name for a million time units.
     let (unit, million, each) =
         if history.is_some() && lives > MOST { ("ms", "ks", 1000) } else { ("µs", "s", 1) };
     let amount = |column: usize, sum: i128| {

@@ -49,7 +49,7 @@ pub fn write(stacks: &StackProfile, out: impl Write) -> Result<(), ExportError> 
     Ok(())
 }
 
-/// A name without characters that end a frame or a line, or that could deceive a reader.
+/// Returns the name without the characters that end a frame or a line, or that could deceive a reader.
 fn cleaned(name: &str) -> String {
     let mut cleaned = String::with_capacity(name.len());
     for c in name.chars() {

@@ -12,8 +12,9 @@
 //!
 //! The labels are `process`, `path` and `kind` (`heap`, `nonheap` or `other`). The number of series is limited: see
 //! [`OpenMetricsOptions`]. A path is the path of a report or of a whole subtree. A path that ends in `(other)` has the
-//! rest of a subtree. Each report is in one series, so the sum over the paths of one tree is the tree's sum. Different
-//! trees describe the same memory in different ways: a sum over several trees has no meaning.
+//! reports of a subtree that have no series of their own. Each report is in one series, so the sum over the paths of
+//! one tree is the tree's sum. Different trees describe the same memory in different ways: a sum over several trees has
+//! no meaning.
 //!
 //! Labels contain no addresses, URLs or ids of threads, because these would make new series again and again. `ADDRESS`,
 //! `URL` and `(tid=NNN)` replace them, and threads with the same name share a series. A collector reads amounts as

@@ -67,7 +67,7 @@ impl ProfileFormat {
         }
     }
 
-    /// Whether a file made from a recording has more than the live blocks of one time: freed blocks, too, or the bytes
+    /// Whether a file made from a recording has more than the live blocks of one time: also freed blocks, or the bytes
     /// over time.
     pub fn has_history(self) -> bool {
         match self {

@@ -77,7 +77,7 @@ impl SpeedscopeProfile<'_> {
 ///
 /// # Errors
 ///
-/// If `out` fails, or if the sum of a profile exceeds 2^53. The client's numbers are not exact above that.
+/// If `out` fails, or if the sum of a profile exceeds 2^53. The client's numbers are not exact above 2^53.
 pub fn write(stacks: &StackProfile, options: &SpeedscopeOptions, out: impl Write) -> Result<(), ExportError> {
     let all = stacks.owned();
     let profiles = profiles(stacks, &all, options)?;

@@ -152,7 +152,7 @@ fn by_recording(folder: &Path, program: &[&str]) -> Counted {
     let counted = Counted { calls, peak: number(&history["peak"]["requested"]), leaks };
     let exported = exported(folder);
     assert_eq!(exported.calls, counted.calls);
-    // The peak of the history is that of usable bytes.
+    // The history's peak is the time with the most usable bytes. At another time there may be more requested bytes.
     assert!(exported.peak.abs_diff(counted.peak) * 100 <= exported.peak, "{exported:?} {counted:?}");
     let lost = exported.leaks.iter().map(|(bytes, ..)| bytes).sum::<u64>();
     assert_eq!(lost, number(&history["end"]["requested"]));

@@ -249,7 +249,7 @@ fn a_dump_or_a_report_may_be_standard_input() {
     for (bad, said) in [
         (r#"{"version": 5, "invocation": {"mode": "odd"}}"#.to_owned(), "mode"),
         ("{}".to_owned(), "version"),
-        // The format is named so far from the start that it is not found.
+        // `version` is so far from the start of the file that the detection of the format does not find it.
         (format!("{{\"x\": \"{}\", \"version\": 5}}", "a".repeat(5_000_000)), "version 5 is not supported"),
     ] {
         let output = piped(bad.as_bytes());

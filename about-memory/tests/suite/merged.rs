@@ -48,7 +48,7 @@ fn a_merged_function_is_no_contradiction_and_needs_proof() {
     let either = [json!([pair(metre, foot, 40)]), json!([pair(foot, metre, 30)])];
     assert!(either.contains(&found["merged"]), "{found:#}");
     assert_eq!(found["sameLayout"], found["merged"][0]["pointers"]);
-    // Pairs with a different alignment or form, and callers that name no type.
+    // The disagreements: pairs of types with different alignments or forms, and stacks whose callers name no type.
     let mut disagreements = found["disagreements"].as_array().unwrap().clone();
     // An allocator that occurs in both a type and a calling function proves nothing.
     let of_vector = |one: &Value| one["owner"].as_str().unwrap().contains("Vec<u8");

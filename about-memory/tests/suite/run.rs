@@ -383,7 +383,7 @@ fn a_program_that_never_heard_of_it_answers_while_it_runs() {
     let folder = tempfile::tempdir().unwrap();
     let program = env!("CARGO_BIN_EXE_about-memory");
     // Bash would run the last command in its own process, and this test sends requests to that process. So the last
-    // command is built in.
+    // command of the script is a built-in command.
     let script = format!(
         "{program} list; {program} show $$ | grep -a -E 'heap-allocated|heap-unclassified$'; {program} dump $$ asked.json.gz; :"
     );
@@ -439,7 +439,7 @@ fn dumps_are_written_while_the_program_runs() {
     assert_eq!(first["invocation"]["mode"], "dark-matter");
 }
 
-/// The program grows in steps of two seconds, so the condition becomes true once.
+/// The program grows in steps of two seconds, so the condition changes from false to true exactly one time.
 #[test]
 fn a_dump_is_written_when_an_amount_passes_a_limit() {
     let folder = tempfile::tempdir().unwrap();
@@ -600,7 +600,7 @@ fn a_program_with_its_own_allocator_runs_with_a_warning() {
         let expected = format!("about-memory: its-own contains an allocator, {name}: {advice}");
         assert!(expected.len() <= 300, "a longer line loses its middle: {expected}");
         assert_eq!(warning("its-own", &source, &[]), expected);
-        // A check for leaks of the file would otherwise pass silently.
+        // `leaks` prints the same warning. Without the warning, a check of this file would pass silently.
         let file = folder.join("x.json");
         let leaks = crate::html::about_memory(&["leaks", "--fail-above", "1B", file.to_str().unwrap()]);
         assert!(stderr(&leaks).starts_with(&expected), "{leaks:?}");

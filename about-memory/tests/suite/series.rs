@@ -99,7 +99,7 @@ fn by_process_whatever_its_id() {
     );
 }
 
-/// In one file, `explicit/a/b` is one merged entry; in the other file, it is two entries.
+/// In the first file, `explicit/a/b` is one merged entry. In the second file, it is two entries.
 #[test]
 fn rows_do_not_depend_on_what_is_merged() {
     let mut series = Series::new(SeriesOptions::new().depth(2));

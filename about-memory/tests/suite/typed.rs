@@ -48,7 +48,7 @@ fn listening(program: &Path, arguments: &[&Path], sockets: &Path) -> Child {
     child
 }
 
-/// Returns the child processes of a process's threads that are not waited for yet.
+/// Returns the child processes of a process for which the process has not waited yet.
 #[cfg(target_os = "linux")]
 pub(crate) fn children(pid: u32) -> String {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
@@ -275,7 +275,7 @@ fn what_has_no_types_says_why() {
     fails(&["why", &scan, "0xuser"], 2);
     let message = fails(&["types", &scan, "--program", "/dev/null"], 1);
     assert!(message.contains("/dev/null: not a program"), "{message}");
-    // A path in a dump may name a file without an end.
+    // A path in a dump may name a file that never ends.
     if cfg!(target_os = "linux") {
         let pipe = folder.path().join("pipe");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -324,7 +324,8 @@ fn what_has_no_types_says_why() {
     assert!(String::from_utf8(output.stdout).unwrap().contains("typed_heap_victim::Node"));
 }
 
-/// A running process is read through a copy of it. The contents are never written: there is no folder for them.
+/// A running process is read through a copy of it. The program cannot write the contents to a file: the folder for
+/// temporary files does not exist.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_running_process_is_read_without_a_file() {

@@ -13,7 +13,7 @@ import { TreemapView } from "./views/treemap_view";
 
 declare global {
   interface Window {
-    /** Returns the text as shown, byte for byte the text that is copied from Firefox. */
+    /** Returns the shown text. It has the same bytes as the text that a reader copies from Firefox's page. */
     aboutMemoryText: () => string;
   }
 }
@@ -121,7 +121,7 @@ function showMessage(message: string, isError = false) {
   byId("message").classList.toggle("error", isError);
 }
 
-/** Browsers may deny the clipboard to a page opened from a file. `execCommand` works in this case, too. */
+/** Browsers may deny the clipboard to a page opened from a file. `execCommand` also works in such a page. */
 async function copy(text: string) {
   try {
     await navigator.clipboard.writeText(text);

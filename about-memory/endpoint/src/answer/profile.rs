@@ -28,7 +28,7 @@ pub(crate) fn dump(options: &EndpointOptions) -> Result<File, RefusedRequest> {
     })
 }
 
-/// The profile of the second dump or, if there is a first dump, the difference.
+/// The profile of the dump `second`. If there is a dump `first`, the profile of the difference.
 pub(crate) fn profile(
     first: Option<File>,
     second: File,

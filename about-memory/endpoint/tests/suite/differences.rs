@@ -84,8 +84,8 @@ fn others_are_answered_while_a_difference_waits() {
     });
 }
 
-/// A client that is gone releases the turn of differences. A refused client gets the time that the other client still
-/// waits.
+/// If a client disconnects, the turn of differences is free again. A refused client gets the remaining time of the
+/// difference that is waiting.
 #[test]
 fn an_abandoned_difference_ends() {
     let _alone = program::alone();

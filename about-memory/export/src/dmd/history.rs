@@ -268,8 +268,8 @@ impl RecordingHistory {
         changes.error.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// For each stack: its allocated blocks, its blocks at the heap's peak, its own maximum, its live blocks, and its
-    /// life times. Stacks that look equal to a reader are merged, so that the maximum of a stack is exact.
+    /// For each stack: its allocated blocks, its blocks at the heap's peak, the stack's own maximum, its live blocks,
+    /// and its life times. Stacks that look equal to a reader are merged, so that the maximum of a stack is exact.
     fn lives(&self, recording: &mut Recording) -> Result<StackProfile, ProfileError> {
         // Equal stacks get equal ids only when the builder finishes, so the sums use the new ids.
         let mut builder = self.builder(&[]);

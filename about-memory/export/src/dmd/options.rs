@@ -11,8 +11,8 @@ pub struct ProfileOptions {
     pub(crate) types: bool,
     /// Whether bytes are requested bytes instead of usable bytes. Default: no.
     pub(crate) requested: bool,
-    /// Whether requested bytes are an additional value, [`ProfileValue::LiveRequestedBytes`]. Cumulative dumps do not
-    /// have it. Default: no.
+    /// Whether requested bytes are an additional value, [`ProfileValue::LiveRequestedBytes`]. Profiles of cumulative
+    /// dumps never have this value. Default: no.
     pub(crate) both: bool,
 }
 

@@ -12,8 +12,8 @@ use crate::stack_profile::{BlockOwner, ProfileFrame, ProfileFrameId, ProfileStac
 
 use super::lines::HeaptrackLines;
 
-/// The first address for frames without an address. No program has such addresses. They must differ, because the client
-/// treats equal addresses as one place.
+/// The first address for frames without an address. No program has such addresses. Each such frame gets another
+/// address, because the client treats equal addresses as one place.
 const NOWHERE: u64 = 0xffff_0000_0000_0000;
 
 pub(super) struct HeaptrackWriter<'a, S> {

@@ -1,8 +1,8 @@
 //! Selects the paths that have a series of their own.
 //!
-//! The tree grows from its root: the largest waiting path gets a series, until the limit is reached. A path has no
-//! series of its own if a path below it has one. Then `(other)` has the rest below the path. So each report counts
-//! once.
+//! The tree grows from its root: the largest waiting path gets a series, until the limit is reached. If a path below a
+//! path P gets a series, P has no series of its own. Instead, the series `P/(other)` has the sum of the reports below P
+//! that no other series contains. So each report counts once.
 
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +11,7 @@ use memory_report::{Kind, Units};
 
 use super::OpenMetricsOptions;
 
-/// The last name in the path of a rest.
+/// The last name in the path of a series that has the remaining reports of a subtree.
 const OTHER: &str = "(other)";
 
 /// One report, or several reports with the same path.
@@ -114,7 +114,7 @@ pub(super) fn cut(mut leaves: Vec<ReportLeaf>, options: &OpenMetricsOptions) -> 
         });
     }
     cut.series.sort_by(|a, b| (&a.process, &a.path, a.kind).cmp(&(&b.process, &b.path, b.kind)));
-    // A report may have the same name as a rest.
+    // A report may itself be named `(other)`.
     cut.series.dedup_by(|next, kept| {
         let same = (&next.process, &next.path, next.kind, next.units)
             == (&kept.process, &kept.path, kept.kind, kept.units);
@@ -196,20 +196,21 @@ fn tree(leaves: &[ReportLeaf]) -> (Vec<PathNode>, Vec<usize>) {
     (nodes, roots)
 }
 
-/// The maximum depth of a path. The rest of a deeper path counts as one name.
+/// The maximum depth of a path. In a deeper path, all names from this depth on count as one name.
 const MOST_DEPTH: usize = 100;
 
 struct PathGrowth<'a> {
     nodes: Vec<PathNode>,
     options: &'a OpenMetricsOptions,
-    /// The waiting nodes: first the nodes that must be shown, then the largest, then in order.
+    /// The waiting nodes: first the nodes that must be shown, then all others. In each group, the largest node is
+    /// first, and equal nodes are in the order of their indices.
     waiting: BinaryHeap<(bool, u128, Reverse<usize>)>,
     series: usize,
 }
 
 impl PathGrowth<'_> {
     fn grow(&mut self, roots: &[usize]) {
-        // Each root represents everything below it, so nothing is lost.
+        // Each root gets a series that represents all paths below it, so each report is in a series.
         for root in roots {
             self.nodes[*root].shown = true;
             self.series += 1;

@@ -42,7 +42,7 @@ impl ParquetOptions {
     }
 
     /// Sets the number of threads that encode columns. 0 means one for each processor; 1 means the calling thread. The bytes
-    /// of the file do not depend on it. Default: 0.
+    /// of the file do not depend on the number. Default: 0.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;

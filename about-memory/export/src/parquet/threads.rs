@@ -11,7 +11,7 @@ pub(super) fn number(chosen: usize) -> usize {
     }
 }
 
-/// Calls `work` with each piece. The calling thread works, too.
+/// Calls `work` with each piece, on the calling thread and on additional threads.
 pub(super) fn for_each<T: Send>(
     pieces: impl ExactSizeIterator<Item = T> + Send,
     threads: usize,

@@ -42,8 +42,8 @@ impl PprofReadOptions {
         self
     }
 
-    /// Sets the maximum total number of samples, labels, locations, lines, functions, mappings and texts. Each takes more
-    /// memory than its minimum of two bytes in the profile. Default: 10,000,000.
+    /// Sets the maximum total number of samples, labels, locations, lines, functions, mappings and texts. Each such
+    /// entry may have only two bytes in the profile, but takes more memory. Default: 10,000,000.
     #[must_use]
     pub fn max_entries(mut self, entries: usize) -> Self {
         self.max_entries = entries;

@@ -64,7 +64,7 @@ pub(super) struct WireFields<'b> {
     at: u64,
 }
 
-/// A position, and the reason of the fault.
+/// The position of the fault, and the reason.
 pub(super) type WireFault = (u64, &'static str);
 
 impl<'b> WireFields<'b> {

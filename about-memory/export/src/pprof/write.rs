@@ -290,7 +290,7 @@ impl ProfileWriter<'_> {
                 return Err(ExportError::TooLarge("pprof", name, amount, i128::from(i64::MAX)));
             }
         }
-        // All amounts fit into 64 bits: negative ones are in two's complement.
+        // All amounts fit into 64 bits. Negative amounts are in two's complement.
         self.inner.numbers(2, self.columns.iter().map(|column| amounts[*column] as u64), &mut self.room);
         if self.labels.len() <= labels.0 as usize {
             self.labels.resize(labels.0 as usize + 1, None);

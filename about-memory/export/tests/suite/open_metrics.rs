@@ -193,7 +193,7 @@ fn leaves_at_the_cut_add_up() {
         assert!(bytes.len() <= series, "{} of {series}", bytes.len());
         let found: i64 = bytes.iter().map(|(_, _, value)| value.parse::<i64>().unwrap()).sum();
         assert_eq!(found, sum, "{series}, {threshold}");
-        // Each pair takes time, and a few hundred pairs are enough.
+        // A few hundred pairs are enough; more pairs would make the test slow.
         for (_, labels, _) in bytes.iter().take(100) {
             let prefix = format!("{}/", labels["path"]);
             let below = |other: &&ProfileSample| {

@@ -249,7 +249,7 @@ fn wrong_usage_is_status_2() {
         let output = herd.about_memory(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
     }
-    // A number that is the name of a file means the file.
+    // If a file has a number as its name, `show` with this number reads the file, not the process.
     assert!(herd.shown(&["show", "123"]).contains("No results found."));
 }
 
@@ -291,7 +291,7 @@ fn names_work_where_process_ids_do() {
     herd.shown(&["watch", "one", "--count", "1"]);
     herd.shown(&["minimize", "one"]);
 
-    // A file of this name has priority, as with a number.
+    // A file with the name of a process has priority over the process, as with a process id.
     fs::write(herd.path().join("one"), "no report").unwrap();
     assert!(!herd.about_memory(&["show", "one"]).status.success());
     fs::remove_file(herd.path().join("one")).unwrap();

@@ -96,7 +96,7 @@ fn a_page_follows_a_process_in_one_report() {
     };
     let data = |path: &str| ask(&url, "GET", path, &Value::Null).1;
 
-    // The measurement that the server was started with cannot be replaced.
+    // A page cannot replace the measurement that the server was started with.
     assert_eq!(post("/api/measure", &json!({ "pids": [pid], "renew": 1 })).0, 404);
     let (status, made) = post("/api/measure", &json!({ "pids": [pid] }));
     assert_eq!((status, &made["report"]), (200, &json!(2)));
@@ -125,7 +125,7 @@ fn a_page_follows_a_process_in_one_report() {
         let header = header(&payload);
         (header["columns"].as_array().unwrap().len(), payload.len(), header["shape"].clone())
     };
-    // Between two requests the process may get a new row; then the second answer contains everything, too.
+    // Between two requests the process may get a new row. Then the second answer contains all rows, like the first.
     let (long, short, shape) = (0..50)
         .find_map(|_| {
             let (all, long, shape) = look(&json!(""), None);
@@ -145,7 +145,8 @@ fn a_page_follows_a_process_in_one_report() {
     assert!(server.wait().unwrap().success());
 }
 
-/// Later measurements in the place of an anonymized one have no private names either, even if a page requests them.
+/// If a later measurement replaces an anonymized measurement, it also has no private names, even if a page requests
+/// them.
 #[test]
 fn an_anonymized_report_stays_anonymized() {
     let mut herd = Herd::new();
@@ -178,8 +179,8 @@ fn an_anonymized_report_stays_anonymized() {
     assert!(server.wait().unwrap().success());
 }
 
-/// Imitates a process in which DMD waits for requests. The process writes some events into the file. It has this start
-/// time, and ends without finishing its recording.
+/// Imitates a process in which DMD waits for requests. The process has the start time `started`. It
+/// writes some events into the file, and ends without finishing its recording.
 fn recording(mut stream: UnixStream, pid: u32, started: u64, paths: &Sender<String>) {
     let mut lines = BufReader::new(stream.try_clone().unwrap());
     let mut line = String::new();

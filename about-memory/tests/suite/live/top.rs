@@ -104,7 +104,7 @@ fn catches(child: &Child, signal: Signal) -> bool {
     caught >> (signal.as_raw() - 1) & 1 == 1
 }
 
-/// Every process answers `minimize`, so no process lists it.
+/// Every process answers `minimize`, so processes do not list it among the requests that they answer.
 #[test]
 fn m_minimizes_the_memory_of_a_process() {
     let mut herd = Herd::new();

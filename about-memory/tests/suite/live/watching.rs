@@ -1,4 +1,4 @@
-//! `show --interval`, its old spelling `watch`, and the comparison behind them.
+//! `show --interval`, its old spelling `watch`, and the type `Watch`, with which both compare measurements.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};

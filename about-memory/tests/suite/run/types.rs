@@ -87,7 +87,7 @@ fn listener(folder: &Path) -> Option<u32> {
     sockets.flatten().filter_map(name).find_map(|name| name.split('-').next()?.parse().ok())
 }
 
-/// The program waits until it has made the copy, which is its only child.
+/// The program runs until the test closes its standard input. The test waits for the copy, the program's only child.
 #[test]
 fn a_condition_chooses_the_moment() {
     for options in [&["--types", "--when", "heap > 2900 KiB"][..], &["--types", "--at", "1s"]] {
@@ -133,7 +133,7 @@ fn options_that_contradict_each_other_are_refused() {
     }
 }
 
-/// Line tables have no types: nothing is 0, and the reader learns what to do.
+/// Line tables have no types: the summary prints `unknown` instead of 0, and how to build the program.
 #[test]
 fn without_types_fields_are_unknown() {
     const UNKNOWN: &str = "unknown: the program has no full debug information; build it with `debug = 2` below \

@@ -400,9 +400,9 @@ fn stacks_are_exported_one_at_a_time() {
         let first = scope.spawn(|| export(2, &json!({ "format": "pprof" })).status);
         began.recv().unwrap();
         assert_eq!(export(2, &json!({ "format": "folded" })).status, 429);
-        // The nodes of a snapshot are also such a file.
+        // A file with the nodes of a snapshot counts as the same kind of work, so the server refuses it.
         assert_eq!(client.post("/api/export", &nodes).status, 429);
-        // Reading dumps takes as much memory as writing files.
+        // Reading a dump takes as much memory as writing a file, so the server also refuses these requests.
         let both = json!({ "before": 2, "after": 2 });
         assert_eq!(client.post("/api/stacks/compare", &both).status, 429);
         assert_eq!(client.send("PUT", "/api/stacks", "application/octet-stream", b"{}").status, 429);

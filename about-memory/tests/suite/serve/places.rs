@@ -42,7 +42,7 @@ fn a_unix_socket_is_for_this_user_only() {
     assert_eq!(file.permissions().mode() & 0o777, 0o600);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "only the socket is in the folder");
 
-    // ssh forwards any port of another machine. The browser there uses one of that machine's own names.
+    // ssh forwards any port of another machine. The browser on that machine sends one of the machine's own names.
     let url = server.url();
     let token = url.strip_prefix("http://127.0.0.1:8123/#token=").unwrap();
     let ask = |headers: &str| status(UnixStream::connect(&path).unwrap(), headers);
@@ -268,7 +268,7 @@ fn the_options_of_a_place_explain_themselves() {
     );
 }
 
-/// Two reports of pages stay, and all reports that the server was started with.
+/// The server keeps the last two reports of pages, and all reports that it was started with.
 #[test]
 fn a_server_keeps_at_most_the_given_number_of_reports() {
     let client = Client::new(&ServeOptions::new().keep(2.try_into().unwrap()));

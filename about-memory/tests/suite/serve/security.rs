@@ -299,7 +299,7 @@ fn connections_without_the_token_make_room() {
     let client = client();
     // Each connection waits for a request that never arrives.
     let idle: Vec<_> = (0..200).map(|_| TcpStream::connect(client.server.address()).unwrap()).collect();
-    // Connections are accepted in order, so all idle ones were accepted before these.
+    // Connections are accepted in order, so the server accepted all idle connections before these connections.
     for _ in 0..100 {
         assert_eq!(client.get("/api/state").status, 200);
     }
@@ -395,7 +395,8 @@ fn the_usual_port_needs_no_name() {
     assert_eq!(ask("127.0.0.1", "http://evil.example"), 403);
 }
 
-/// `--idle` ends an unused server. Requests without the token do not keep it running, and an open page does.
+/// `--idle` ends an unused server. Requests without the token do not keep the server running. An open page
+/// keeps it running.
 #[test]
 fn only_requests_for_data_keep_a_server_busy() {
     let client = client();

@@ -187,7 +187,7 @@ fn every_view_has_a_filter() {
     let QueryAnswer::TreeMap(root) = &*map else { panic!("{map:?}") };
     assert!(root.inside.iter().all(|of| of.inside.iter().all(|of| of.name.contains("Function"))));
 
-    // Filters the nodes of a group by a name that none of them has.
+    // Filters the nodes of a group by a name that no node of the group has.
     let strings = all(&session, &census(id, "coarseType"), &RowsOptions::first(0));
     let objects = strings.iter().find(|row| row.name == ["objects"]).unwrap();
     let named = |filter: &str| Query::Individuals {
@@ -219,7 +219,7 @@ fn the_nodes_of_a_group_are_found_however_many_leaves_it_has() {
         let found = session.rows(&query, &answer, &RowsOptions::first(1)).unwrap().found;
         assert_eq!(found as i128, group.numbers[1], "{name}");
     }
-    // A group of another snapshot that does not exist in this one, as in a difference.
+    // Asks for a group that exists only in the other snapshot of a difference: the answer has no nodes.
     let answer = ask(&session, individuals(id, "type", 1));
     assert!(matches!(&*answer, QueryAnswer::Nodes { found: 0, .. }));
 }

@@ -69,7 +69,7 @@ fn the_budget_grows_with_the_largest_snapshot() {
     assert!(std::sync::Arc::ptr_eq(&ask(&session, tree), &first), "the tree stays in the cache");
 }
 
-/// The walk is for paths that are not requested yet, so it must not push an answer out.
+/// The walk is for paths that are not requested yet, so it must not remove an answer from the cache.
 #[test]
 fn a_walk_is_prepared_only_beside_its_tree() {
     let tree = |snapshot| Query::Dominators { snapshot, filter: String::new() };

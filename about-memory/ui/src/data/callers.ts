@@ -17,7 +17,7 @@ export interface FunctionCalls {
   callees: Map<string, number>;
 }
 
-/** All functions of a tree without its root, the largest first. */
+/** Returns the functions of all frames below `root`, the largest function first. */
 export function functionCalls(root: Frame): FunctionCalls[] {
   const all = new Map<string, FunctionCalls>();
   const of = (name: string) => {
@@ -26,7 +26,7 @@ export function functionCalls(root: Frame): FunctionCalls[] {
     return known;
   };
   const add = (to: Map<string, number>, name: string, bytes: number) => to.set(name, (to.get(name) ?? 0) + bytes);
-  // The number of times that each function is on the path from the root.
+  // For each function: how often it is on the path from the root to the current frame.
   const open = new Map<string, number>();
   const enter = (key: string) => {
     const depth = open.get(key) ?? 0;

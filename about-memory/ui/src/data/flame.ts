@@ -26,7 +26,7 @@ export class Frame {
 
   constructor(
     readonly name: string,
-    /** In an inverted tree, the frame that this one called. */
+    /** The parent frame in the tree: the caller or, in an inverted tree, the frame that this frame called. */
     readonly caller: Frame | null,
     readonly bytes: Amount,
     readonly blocks: Amount,

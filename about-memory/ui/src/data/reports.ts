@@ -1,5 +1,5 @@
-// The reports in the page. They are decoded once and never changed. A later measurement shares all equal parts with the
-// earlier one.
+// The reports in the page. They are decoded once and never changed. The data of a later measurement shares all equal
+// parts with the data of the earlier measurement.
 // html/payload.rs writes the data.
 
 import type { Units } from "../text/amount";
@@ -79,7 +79,7 @@ export interface ReportData {
   big: bigint[] | null;
   /** The HEAP part of each leaf that is partly HEAP. */
   heap: Map<number, number | bigint>;
-  /** Firefox's [N]: the number of added reports. */
+  /** Firefox's [N]: the number of reports that one entry adds up. */
   merged: Map<number, number>;
   /** The index of the description of each leaf. */
   descriptionOf: Int32Array;
@@ -93,7 +93,7 @@ export interface ReportData {
 
 export const units = (data: ReportData, node: number) => (data.flags[node] & 3) as Units;
 export const isItself = (data: ReportData, node: number) => (data.flags[node] & 4) !== 0;
-/** Returns the HEAP part of a leaf: 0 for no bytes, 1 for all, 2 for the amount in `heap`. */
+/** Returns which bytes of a leaf are HEAP: 0 for no bytes, 1 for all bytes, 2 for the amount in `heap`. */
 export const heapPart = (data: ReportData, node: number) => (data.flags[node] >> 3) & 3;
 export const isLeaf = (data: ReportData, node: number) => data.firstChild[node] < 0;
 
@@ -126,7 +126,7 @@ export async function read(element: HTMLElement): Promise<ReportData> {
   return decode(new Uint8Array(await new Response(stream).arrayBuffer()));
 }
 
-/** A loop, because `Uint8Array.from` with a callback for each byte takes twenty times as long. */
+/** Decodes in a loop, because `Uint8Array.from` with a callback for each byte takes twenty times as long. */
 function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   const native = (Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> }).fromBase64;
   if (native) return native.call(Uint8Array, text);

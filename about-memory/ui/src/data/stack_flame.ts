@@ -5,7 +5,7 @@ import { Frame } from "./flame";
 import type { BlockKinds } from "./kinds";
 import type { RowAmounts, Stacks } from "./stacks";
 
-/** Returns the frames that have or had blocks. */
+/** Returns the frames that have blocks or, in a change, had blocks before. */
 export function stackFlame(stacks: Stacks, amounts: RowAmounts, estimated = false, top?: { name: string; caller: Frame }): Frame {
   const count = stacks.caller.length;
   const sum = () => new Float64Array(count);

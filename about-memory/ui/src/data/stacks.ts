@@ -38,7 +38,7 @@ export interface HolderSums {
   blocksBefore: number;
 }
 
-/** Returns the holders that have or had blocks. */
+/** Returns the holders that have blocks or, in a change, had blocks before. */
 export function holders(stacks: Stacks, key: HolderKey, amounts: RowAmounts): HolderSums[] {
   const { before } = amounts;
   const all = new Map<number, HolderSums>();

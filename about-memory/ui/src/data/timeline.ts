@@ -1,8 +1,8 @@
 // A recording by slices of its time. html/heap.rs writes this data.
 //
 // Slice n starts after bound n - 1 and ends with bound n. Slice 0 is the time up to the first bound, and contains the
-// blocks that are older than the recording. A cell contains the blocks of a row that started in one slice and ended in
-// another.
+// blocks that are older than the recording. A cell contains those blocks of a row that have the same slice of
+// their start and the same slice of their end.
 
 import { NumberColumn } from "./columns";
 import type { RowAmounts } from "./stacks";
@@ -17,7 +17,10 @@ export interface TimelineHeader {
   began_late: boolean;
 }
 
-/** Which blocks of a time range the views show. */
+/**
+ * The blocks that the views show: the blocks that started in the time range and are alive at its end, all blocks that
+ * are alive at its end, or all blocks that started in the time range.
+ */
 export type ShownBlocks = "kept" | "alive" | "allocated";
 
 export interface Timeline {
@@ -32,7 +35,7 @@ export interface Timeline {
   /** The first cell of each row, and as last element the number of cells. */
   firstCell: Int32Array;
   began: Uint16Array;
-  /** The slice in which the cell's blocks ended; the number of bounds if they are alive at the end. */
+  /** The slice in which the cell's blocks ended; the number of bounds if the blocks are alive at the end. */
   ended: Uint16Array;
   bytes: Float64Array;
   blocks: Float64Array;

@@ -85,7 +85,7 @@ export class Layout {
     return false;
   }
 
-  /** Returns the [N] of an entry: the number of added reports. */
+  /** Returns the [N] of an entry: the number of reports that the entry adds up. */
   merged(top: number, node: number): number {
     const { data } = this.forest;
     const own = data.merged.get(node);
@@ -151,7 +151,7 @@ export class Layout {
     const total = this.total(root);
     const isTiny = (i: number) => this.isTiny(this.forest.weight(nodes[i]), total);
     const all = nodes.map((_, i) => i);
-    // Below a root that is not positive, a smaller entry may be tiny while a larger one is not.
+    // Below a root that is not positive, a smaller entry may be tiny while a larger entry is not tiny.
     const tiny = total > 0 ? all.filter(isTiny) : [];
     if (tiny.length < 2 || tiny.length === all.length) return this.sorted(tops, nodes);
     this.unsorted.add(node);

@@ -98,7 +98,10 @@ export class Model {
     this.replace(data);
   }
 
-  /** Whether all entries are open, or all closed, except the entries that the reader has toggled since; `null` for the default. */
+  /**
+   * `true` if the reader opened all entries, `false` if the reader closed all entries, `null` for the default. Entries
+   * that the reader toggled later may have another state.
+   */
   get all(): boolean | null {
     return this.opened.all;
   }

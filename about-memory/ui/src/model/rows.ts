@@ -54,7 +54,7 @@ export class Rows {
   private tops = new Int32Array(1024);
   /** The row of the parent, or -1. */
   private parents = new Int32Array(1024);
-  /** The widths of values that are known, by row. Many branches need the width of one value. */
+  /** The widths of values that are known, by row. Many branches need the width of the same value. */
   private readonly widths = new Map<number, number>();
   private readonly texts: string[] = [];
   private readonly styles: string[] = [];

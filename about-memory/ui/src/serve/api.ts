@@ -63,7 +63,10 @@ export interface ServerState {
   server: number;
   snapshots: Snapshot[];
   reports: ListedReport[];
-  /** `files`: whether the server writes the stacks for other tools. `blocks`: whether it compares them and suggests reporters. */
+  /**
+   * `files`: whether the server writes the stacks for other tools. `blocks`: whether the server compares the stacks and
+   * suggests reporters.
+   */
   stacks: { id: number; title: string; files: boolean; blocks: boolean }[];
   /** The snapshots that have tables of types. */
   types: number[];

@@ -24,8 +24,8 @@ export const LABELS: MenuOption[] = [
 const OWN = "own";
 
 /**
- * Returns the menu and the field for a breakdown. `chosen` is the breakdown of the view, and whether its tree is
- * inverted: two of the user's displays may differ only in that.
+ * Returns the menu and the field for a breakdown. `value` is the breakdown of the view. `invert` is whether the view's
+ * tree is inverted: two of the user's displays may differ only in `invert`.
  */
 export function breakdownMenu(
   title: string,

@@ -1,8 +1,8 @@
 // A census as boxes whose area is their bytes.
 //
-// Pointer and keyboard can do the same. The wheel, + and - zoom. A drag, or Shift with an arrow key, moves the map.
-// Arrow keys move between boxes. Enter or a click opens the group. A text beside the map shows the number of boxes that
-// are too small to draw.
+// Pointer and keyboard have the same actions. The wheel, + and - zoom. A drag, or Shift with an arrow key, moves the
+// map. Arrow keys move between boxes. Enter or a click opens the group. A text beside the map shows the number of boxes
+// that are too small to draw.
 
 import { hierarchy, type HierarchyRectangularNode, treemap } from "d3-hierarchy";
 import { create, setName, setText, setTip } from "../widgets/elements";
@@ -130,7 +130,7 @@ export class MapView {
         if (child.x1 - child.x0 < LEAST || child.y1 - child.y0 < LEAST) {
           hidden.groups += 1;
           hidden.bytes += child.data.bytes;
-          // The omitted groups inside are counted already.
+          // The bytes of groups that the server omitted inside of the box are counted separately.
           child.each(({ data }) => (hidden.bytes -= data.leftOutBytes));
           continue;
         }
@@ -143,7 +143,7 @@ export class MapView {
     this.placed = inSight;
     if (!this.active || !inSight.has(this.active)) this.active = inSight.keys().next().value ?? null;
     // Elements are kept, so that the focus stays. If the focused box leaves the view, the active box gets the focus.
-    // Boxes inside a box come after it.
+    // In the document, the boxes inside of a box come after that box.
     const hadFocus = boxes.contains(document.activeElement);
     for (const [box, element] of this.drawn) {
       if (inSight.has(box)) continue;
@@ -181,7 +181,7 @@ export class MapView {
     setText(element, width > 30 && height > 13 ? text : "");
   }
 
-  /** Zooms around a point of the view, by default its middle. That point of the map does not move. */
+  /** Zooms around a point of the view, by default its middle. The point stays at the same place of the view. */
   private zoom(factor: number, at?: { x: number; y: number }) {
     const { clientWidth: width, clientHeight: height } = this.boxes;
     const scale = Math.max(1, Math.min(GREATEST, this.scale * factor));

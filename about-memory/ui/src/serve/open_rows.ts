@@ -22,7 +22,7 @@ export class OpenRows {
   private row: number;
   private timer = 0;
 
-  /** `byThemselves` is true if rows open by themselves. */
+  /** `byThemselves` is true if the view has rows that are open without an action of the reader. */
   constructor(
     query: URLSearchParams,
     private readonly byThemselves: boolean,

@@ -9,7 +9,7 @@ import { link } from "./route";
 /** Paths are requested after the focus has rested for this many milliseconds. */
 const RESTING = 80;
 const MOST = 10;
-/** The height of the paths, and whether they are a graph. Both are the reader's choice for all snapshots. */
+/** Keys in the session's storage, for the reader's choices for all snapshots: the paths' height, and list or graph. */
 const SIZE = "paths-size";
 const GRAPH = "paths-graph";
 const [LEAST, GREATEST, USUAL] = [10, 90, 35];
@@ -79,7 +79,7 @@ export class PathsPane {
     this.timer = window.setTimeout(() => void this.load(node, this.request.signal), RESTING);
   }
 
-  /** Shows no paths, because a group has none. */
+  /** Removes the paths, because a group has no paths. */
   clear() {
     this.close();
     this.found = [];

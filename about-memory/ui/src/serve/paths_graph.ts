@@ -9,7 +9,7 @@ const [BOX, TALL] = [170, 26];
 /** The number of characters that a node and an edge show. Tooltips contain the whole names. */
 const [LONGEST, LONGEST_EDGE] = [20, 18];
 
-/** A node of a path, and the edge to the next one. */
+/** A node of a path, and the edge to the next node. */
 export interface PathStep {
   node: number;
   name: string;

@@ -30,7 +30,7 @@ interface ListedProcess {
   unclassified?: [number, number] | null;
 }
 
-/** The list is read again this often, in milliseconds. */
+/** The page requests the list again after this many milliseconds. */
 const OFTEN = 2_000;
 /** At most this many messages are kept. */
 const MESSAGES = 30;
@@ -45,7 +45,7 @@ function asTable(processes: ListedProcess[]): Blob {
   return new Blob([["#pid\tname\tresident\theap", ...processes.map(line), ""].join("\n")]);
 }
 
-/** The latest resident memory by process. It stays when the page changes, like the choices and the messages. */
+/** The latest amounts of resident memory of each process. They stay when the reader opens another page. */
 const latest = new Map<number, number[]>();
 const chosen = new Set<number>();
 const messages: string[] = [];

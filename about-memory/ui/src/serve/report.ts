@@ -19,7 +19,7 @@ import { changed, link, readRoute, replaceAddress, type Route } from "./route";
 const RESTING = 300;
 /** In a live report, the next measurement starts this many milliseconds after the last answer. */
 const OFTEN = 1_000;
-/** Made once, because making it takes longer than using it. */
+/** The format is made only one time, because that takes longer than to format a time. */
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 /** An address contains at most this many opened or closed rows. */
 const MOST_TOGGLED = 40;
@@ -117,7 +117,7 @@ class ReportPage implements Page {
     this.timer = window.setTimeout(() => void this.again(), OFTEN);
   }
 
-  /** Repeats the measurement. Only one runs at a time, even if the reader switches "live" off and on while it runs. */
+  /** Repeats the measurement. Only one runs at a time, even if the reader switches "live" off and on meanwhile. */
   private async again() {
     if (this.isLooking) return;
     this.isLooking = true;
@@ -240,7 +240,7 @@ class ReportPage implements Page {
     return [label, button("Mark", mark, "Measure now, and show what changes from now on")];
   }
 
-  /** Follows the processes in this report, or in a new report if this one never changes. */
+  /** Follows the processes in this report, or in a new report if this report never changes. */
   private async follow(changes: Record<string, string>) {
     const id = this.isKept ? await this.measure() : this.id;
     const { query } = this.route;

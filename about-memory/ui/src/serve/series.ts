@@ -63,7 +63,10 @@ export function seriesPage(main: HTMLElement, api: Api, state: ServerState, rout
   };
   const ask = () => void load().catch((error: Error) => !request.signal.aborted && showStatus(error.message, true));
   ask();
-  /** Returns the columns and marks of the chart. A report of another page adds a column. A snapshot has a time after it is read. */
+  /**
+   * Returns the columns and marks of the chart. A report that another page makes adds a column. The time of a snapshot
+   * is known after the server has read the snapshot.
+   */
   const listed = ({ reports, stacks, snapshots }: ServerState) =>
     JSON.stringify([reports.map(({ id }) => id), stacks.map(({ id }) => id), snapshots.map(({ id, state }) => [id, state])]);
   let known = listed(state);

@@ -152,7 +152,10 @@ export class Side {
     this.showStatus("", false);
   }
 
-  /** Sends a report or a dump of DMD. Both have the same extension. If the file is neither, the error contains both reasons. */
+  /**
+   * Sends a report or a dump of DMD. Reports and dumps have the same extension. If the server accepts the file as
+   * neither, the error has both reasons.
+   */
   private async report(file: File) {
     const asReport = await this.api.upload("reports", file).catch((error: Error) => error);
     if (!(asReport instanceof Error)) {

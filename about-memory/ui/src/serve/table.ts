@@ -17,7 +17,7 @@ export interface TableRow {
   numbers: number[];
   children: number;
   open: boolean;
-  /** Whether there are nodes behind the group. */
+  /** Whether the page can show the nodes of the group. */
   behind: boolean;
   /** Whether the row is a node; otherwise it is a group. */
   node: boolean;
@@ -47,9 +47,9 @@ export interface TableOptions {
   sort: { column: string; ascending: boolean } | null;
   onSort: (column: string) => void;
   onFocus?: (row: TableRow) => void;
-  /** Called to show the nodes behind a group. */
+  /** Called to show the nodes of a group. */
   onBehind?: (row: TableRow) => void;
-  /** The tooltip of the button that shows the nodes behind a group. */
+  /** The tooltip of the button that shows the nodes of a group. */
   behind: string;
   onState: (text: string, isError: boolean) => void;
   /** The open rows and the row with the focus, as in the address. */
@@ -82,7 +82,7 @@ export class Table {
   private columns: string[] = [];
   private whole: number[] = [];
   private total = 0;
-  /** Whether the windows contain rows from before a change. They stay visible until the first answer arrives. */
+  /** Whether the windows contain rows from before a change. These rows stay visible until the first answer arrives. */
   private isStale = false;
   /** The number of changes of the open rows. Answers to requests from before the last change are ignored. */
   private turn = 0;

@@ -10,7 +10,7 @@ export const enum Units {
   Percentage,
 }
 
-/** A float represents every whole number up to this exactly. */
+/** A float represents every whole number up to this number exactly. */
 const EXACT = 2 ** 53;
 
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });

@@ -115,7 +115,7 @@ export class CallersView implements View {
     return part;
   }
 
-  /** Shows a neighbour. If the filter hides it from the list, the list then shows all functions. */
+  /** Shows a neighbour. If the filter hides the neighbour, the list shows all functions again. */
   private goTo(name: string) {
     if (!this.rows.some((row) => row.name === name)) {
       this.rows = this.all!;

@@ -84,7 +84,7 @@ export class FlameView implements View {
     new ResizeObserver(() => this.update()).observe(boxes);
   }
 
-  /** Shows another graph. The zoomed frame and the active frame stay if they exist in it. */
+  /** Shows another graph. The zoomed frame and the active frame stay if they exist in the new graph. */
   show(graph: FlameGraph) {
     const [zoomed, active] = [pathOf(this.zoomed), pathOf(this.active)];
     this.base = reach(graph.root, pathOf(this.base));

@@ -1,8 +1,8 @@
 // A treemap: the area of a box is its amount. It starts at `explicit`; in a file without this tree, at the first tree
 // in bytes. A box contains the boxes of its children if there is room.
 //
-// Pointer and keyboard can do the same. A click or Enter goes into a box. The trail, Backspace or Escape goes out.
-// Arrow keys move between the boxes of the first level.
+// Pointer and keyboard have the same actions. A click or Enter goes into a box. The trail, Backspace or Escape goes
+// out. Arrow keys move between the boxes of the first level.
 
 import { hierarchy, type HierarchyRectangularNode, treemap } from "d3-hierarchy";
 import { add, type Amount, formatAmount, formatShare, Units } from "../text/amount";
@@ -13,7 +13,10 @@ import type { Model } from "../model/model";
 import { type Direction, nearest } from "../widgets/nearest";
 import type { View } from "./view";
 
-/** A level has at most this many boxes, and the choice this many trees. One more box shows the sum of the others. */
+/**
+ * A level has at most this many boxes; one more box shows the sum of all other boxes. The menu has at most this many
+ * trees.
+ */
 const MOST = 150;
 /** A box shows its children if it has at least this many pixels in each direction. */
 const ROOMY = 60;
@@ -70,7 +73,7 @@ export class TreemapView implements View {
   private readonly trail = create("nav", "trail");
   private readonly about = create("div", "about");
   private readonly choice = create("select");
-  /** Marks the active box. The box cannot show this itself, because its children cover it. */
+  /** Marks the active box. The box cannot show the mark itself, because its children cover it. */
   private readonly ring = create("div", "ring");
   /** The labels from the outermost box to the shown box. */
   private path: string[] = [];

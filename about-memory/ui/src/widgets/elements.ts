@@ -35,7 +35,7 @@ export function setText(element: Element, text: string) {
   element.textContent = shown(text);
 }
 
-/** Sets the text of an element that keeps its lines. */
+/** Sets the text of an element that shows line breaks. */
 export function setLines(element: Element, lines: string[]) {
   element.textContent = lines.map(shown).join("\n");
 }

@@ -13,7 +13,7 @@ export type Direction = "left" | "right" | "up" | "down";
 const ASIDE = 3;
 const CENTRE = 0.01;
 
-/** Returns the nearest rectangle in a direction. A rectangle directly ahead is preferred to one aside. */
+/** Returns the nearest rectangle in a direction. A rectangle directly ahead is preferred to a rectangle aside. */
 export function nearest<T extends Rectangle>(from: T, all: readonly T[], direction: Direction): T | undefined {
   const start = turned(from, direction);
   let best: T | undefined;

@@ -12,7 +12,7 @@ export class Sparkline {
   readonly element = document.createElementNS(SVG, "svg");
   private readonly line = document.createElementNS(SVG, "polyline");
 
-  /** Adds to `amounts`, which may contain the amounts of an earlier line. */
+  /** The line adds its amounts to `amounts`. The array may already contain the amounts of an earlier line. */
   constructor(
     private readonly amounts: number[],
     private readonly text: (amount: number) => string,

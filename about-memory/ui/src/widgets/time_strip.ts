@@ -15,7 +15,7 @@ const HEIGHT = 100;
 const RATE_HEIGHT = 40;
 /** A drag over fewer pixels is a click. */
 const CLICK = 4;
-/** A drag that starts within this many pixels of a slider moves it. */
+/** A drag that starts within this many pixels of a slider moves the slider. */
 const NEAR = 8;
 /** The number of slices by which Page Up and Page Down move. */
 const PAGE = 10;
