@@ -68,8 +68,8 @@ pub struct SuggestedSite {
     /// The innermost function on the allocation stack. Functions of allocators, of collections, and of Rust's or C's
     /// library do not count.
     pub function: String,
-    /// The function's file and line or, if they are unknown, its module and offset. Of several lines, the one with the
-    /// most bytes.
+    /// The function's file and line or, if they are unknown, its module and offset. If the function allocates at
+    /// several lines, the line with the most bytes.
     pub place: String,
     /// The function's crate.
     pub module: String,
@@ -80,8 +80,8 @@ pub struct SuggestedSite {
 }
 
 impl Suggestions {
-    /// Makes at most `limit` suggestions. From a dump of dark-matter mode, they are for the unreported blocks. From a
-    /// dump of live mode, such as [the state at the peak](Dump::at), they are for all blocks.
+    /// Makes at most `limit` suggestions. For a dump of dark-matter mode, the suggestions cover the unreported blocks.
+    /// For a dump of live mode, such as [the state at the peak](Dump::at), the suggestions cover all blocks.
     ///
     /// # Errors
     ///

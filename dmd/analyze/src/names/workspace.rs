@@ -27,8 +27,8 @@ impl Workspace {
         // The program's own files by package: one file for each source folder.
         let mut own: BTreeMap<(&str, &str), &str> = BTreeMap::new();
         let mut has_own = false;
-        // The packages with a function `main` at the root of the crate, and the packages with other functions of that
-        // name.
+        // The packages with a function `main` at the root of the crate, and the packages with another function named
+        // `main`.
         let (mut packages, mut others) = (BTreeSet::new(), BTreeSet::new());
         for frame in frames {
             let Some(file) = frame.file else { continue };
@@ -140,7 +140,7 @@ mod tests {
         let other = function("rayon::join", "/home/me/.cargo/registry/src/index-1/rayon-1.0.0/src/join.rs");
         let installed = Workspace::from_frames([tool, main, other].into_iter());
         assert_eq!([tool, main, other].map(|frame| installed.owns(&frame)), [true, true, false]);
-        // Libraries also have functions with this name.
+        // Libraries also have functions named `main`.
         let nested =
             function("rayon::test::main", "/home/me/.cargo/registry/src/index-1/rayon-1.0.0/src/test.rs");
         let library = function("wild::main", "/home/me/.cargo/registry/src/index-1/wild-1.0.0/src/lib.rs");

@@ -55,7 +55,7 @@ impl FlameAmount {
 pub struct FlameFrame<'a> {
     /// The function or, if it is unknown, the place.
     pub name: &'a str,
-    /// The number of frames directly below it.
+    /// The number of frames directly below this frame.
     pub children: usize,
     /// The sums of this frame and of all frames below it.
     pub sums: BlockSums,

@@ -3,11 +3,11 @@
 //! Debug information with only lines names a closure by its number, with the module of its file:
 //! `boa_gc::{closure#0}<T>`. The stack often shows the function that contains the closure, in one of two ways. A frame
 //! that calls the closure has it among its types: `try_with<boa_gc::alloc_gc::{closure_env#0}<T>>`. Or only library
-//! functions are between the closure and a function of the same file, which passed the closure to them. Without either,
-//! a closure keeps its name.
+//! functions are between the closure and a function of the same file, which passed the closure to them. If the stack
+//! shows the function in neither way, the closure keeps its name.
 //!
-//! The code of async functions and blocks has such names, too: `app::{async_fn#0}`. The runtime that polls the code has
-//! it among its types.
+//! The code of async functions and blocks also has such names: `app::{async_fn#0}`. The functions of the runtime that
+//! poll the code have it among their types.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ impl<'a> FunctionNames<'a> {
         }
         closures.extend(by_text.into_iter().filter_map(|(text, around)| {
             let closure = alone[text.index()].as_ref()?;
-            // Another line of the same closure may be on a stack with more facts.
+            // Another line of the same closure may be on a stack that shows the function that contains the closure.
             let of_name = by_name.get(&(closure.name, closure.file));
             let around = if around.is_unknown() { of_name? } else { &around };
             let function = around.function()?;

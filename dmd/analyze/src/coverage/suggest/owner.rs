@@ -15,9 +15,9 @@ pub(super) struct MemoryOwner {
     pub(super) key: OwnerKey,
     /// The types of the program that need the derive: first the type with the most bytes.
     pub(super) types: Vec<String>,
-    /// The one of these types that the program keeps in an `Arc`.
+    /// The first type in `types` that the program keeps in an `Arc`.
     pub(super) in_arc: Option<String>,
-    /// The types that the program keeps in an `Arc`, at most two.
+    /// At most two of all types that the program keeps in an `Arc`, whatever their owner is.
     pub(super) other_arcs: Vec<String>,
     /// The functions of the program and their short places: first the place with the most bytes.
     pub(super) calls: Vec<(String, String)>,
@@ -37,7 +37,7 @@ struct SiteByPlace {
 struct OwnerGroup {
     sums: BlockSums,
     estimated: bool,
-    /// By function and type.
+    /// The sites by function and type.
     sites: BTreeMap<(String, Option<String>), SiteByPlace>,
     calls: BTreeMap<(String, String), i128>,
     types: BTreeMap<String, i128>,

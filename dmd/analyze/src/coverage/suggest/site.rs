@@ -33,7 +33,7 @@ pub(super) enum OwnerKey {
 pub(super) struct StackFacts {
     pub(super) site: SuggestedSite,
     pub(super) key: OwnerKey,
-    /// The function of the program, and its place: what advice is about.
+    /// The function of the program that the advice names, and its place.
     pub(super) call: Option<(String, String)>,
     /// The program's types that the blocks contain.
     pub(super) types: Vec<String>,
@@ -48,7 +48,7 @@ pub(super) struct StackFacts {
 /// Finds the function that allocated, and the function of the program that called it.
 pub(super) struct SiteFinder<'a> {
     analysis: &'a Analysis,
-    /// Why a frame is folded, by the id of its text.
+    /// The reason why each frame is folded, by the id of the frame's text.
     folds: Vec<Option<FoldReason>>,
     framework: FrameworkSources,
     /// The program's crates. A crate without functions on any stack is missing.
