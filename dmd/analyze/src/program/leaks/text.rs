@@ -30,7 +30,7 @@ impl<'l> LeaksText<'l> {
 }
 
 impl StackGrowth {
-    /// `is_end`: the blocks are those of the end.
+    /// `is_end`: the blocks are alive at the end.
     fn title(self, is_end: bool) -> &'static str {
         match (self, is_end) {
             (Self::Again, true) => "Allocated again and again, and never freed",
