@@ -29,8 +29,7 @@ const SITES: usize = 4;
 pub struct Suggestions {
     /// One suggestion for each owner of memory.
     pub suggestions: Vec<Suggestion>,
-    /// All unreported blocks that pass the filters. In a dump of live mode, and at the peak, every block counts as
-    /// unreported.
+    /// All unreported blocks that pass the filters. In a dump of live mode, every block counts as unreported.
     pub unreported: BlockSums,
     /// The time whose blocks a dump of live mode contains. No reporter had run at that time, so the program's reporters
     /// may report some of the blocks. `None` for a dump of dark-matter mode.

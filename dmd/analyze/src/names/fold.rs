@@ -65,7 +65,7 @@ enum FoldPattern {
     StdFile(&'static [&'static str]),
     /// The path of the source file starts with this text, and the file is not Rust's.
     File(&'static [&'static str]),
-    /// The source file is not Rust's, and the function has this name, with at most one word before it.
+    /// The source file is not Rust's, and the function has this name, with at most one word before the name.
     InC(&'static [&'static str]),
 }
 
@@ -101,7 +101,7 @@ const RUNTIMES: &[&str] = &[
     "rayon-core",
 ];
 
-/// The words with which the names of functions start that poll tasks or run jobs.
+/// Words at the start of function names. A function with such a name polls tasks or runs jobs.
 const EXECUTORS: &[&str] =
     &["poll", "block_on", "run", "execute", "main_loop", "wait_until", "thread_main", "tick"];
 

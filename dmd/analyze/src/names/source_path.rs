@@ -63,7 +63,7 @@ pub(crate) fn library(file: &str) -> Option<(&str, &str)> {
 /// The part `hashbrown-0.17.0/src/raw.rs` of `/home/me/.cargo/registry/src/INDEX/hashbrown-0.17.0/src/raw.rs`.
 pub(crate) fn package_folder(file: &str) -> Option<&str> {
     if let Some((_, path)) = file.split_once("/rust/deps/") {
-        // The packages that Rust's library uses.
+        // The folder `/rust/deps/` contains the packages that Rust's library uses.
         return Some(path);
     }
     let (_, path) = file.split_once("/registry/src/")?;

@@ -137,7 +137,7 @@ fn take_off(folder: &Path) {
 
 #[test]
 fn a_linked_debug_file_is_found_and_must_be_of_the_same_build() {
-    // Try a library with a build id, and one without.
+    // Try a library with a build id, and a library without a build id.
     for flags in [&["-g"][..], &["-g", "-fno-ident"]] {
         let folder = tempfile::tempdir().unwrap();
         let library = Library::at(compile_c(folder.path(), C_SOURCE, flags));

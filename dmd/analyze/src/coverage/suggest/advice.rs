@@ -24,7 +24,7 @@ impl SuggestedSite {
 }
 
 impl MemoryOwner {
-    /// The end of a suggestion's first line.
+    /// The text after the amounts in a suggestion's first line: the owner.
     pub(super) fn title(&self) -> String {
         match &self.key {
             OwnerKey::Type(name) | OwnerKey::Function(name) | OwnerKey::C(name) => {
@@ -81,7 +81,7 @@ impl MemoryOwner {
         Ok(())
     }
 
-    /// Writes a derive and a reporter and, if no known `Arc` holds the value, a tag.
+    /// Writes the code for a derive and a reporter. If no known `Arc` holds the value, also writes the code for a tag.
     fn write_derive(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.features.is_empty() {
             let features: Vec<&str> = self.features.iter().copied().collect();

@@ -58,8 +58,8 @@ impl FrameFacts {
         Self { role, inlined: frame.inlined, arguments }
     }
 
-    /// Whether the function is an instance for one of these types. The linker may have merged it with the instance for
-    /// another type of the same layout, and have kept either name.
+    /// Whether the function is an instance for one of the types in `typed`. The linker may have merged this instance
+    /// with the instance for another type of the same layout. It keeps the name of either instance.
     pub(super) fn is_instance_for(&self, typed: &FrameType) -> bool {
         typed.arguments.iter().any(|one| self.arguments.iter().any(|argument| mentions(argument, one)))
     }

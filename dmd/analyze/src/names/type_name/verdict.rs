@@ -165,7 +165,7 @@ fn narrows(known: &FrameType, outer: &FrameType) -> bool {
 }
 
 /// Whether a frame's type is certain. The type is not certain if the function into which the frame was inlined is an
-/// instance for the type.
+/// instance for the type: the linker may have merged this function with another instance.
 fn certainty(facts: &[&FrameFacts], at: usize, typed: &FrameType) -> TypeCertainty {
     let whole = facts[at..].iter().find(|facts| !facts.inlined);
     match whole.is_some_and(|facts| facts.is_instance_for(typed)) {
