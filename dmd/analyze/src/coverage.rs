@@ -19,7 +19,7 @@ use crate::symbolize::SymbolOptions;
 
 pub use suggest::{SuggestedSite, Suggestion, Suggestions};
 
-/// The parts of the heap that reporters reported once, twice, and not at all.
+/// The parts of the heap that reporters reported once, twice, and never.
 ///
 /// Its `Display` writes the text that `about-memory heap coverage` prints.
 #[derive(Debug)]

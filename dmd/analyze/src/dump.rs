@@ -74,7 +74,7 @@ pub struct LoadedModule {
     pub path: String,
     /// The build id, hexadecimal in lower case; empty if the module has none.
     pub build_id: String,
-    /// The difference between the addresses of its code in memory and in its file, if the dump has it.
+    /// The address of code in memory minus its address in the module's file; `None` if the dump does not contain it.
     pub bias: Option<u64>,
 }
 
@@ -177,7 +177,8 @@ impl Dump {
         self
     }
 
-    /// The peak of the resident memory of the process before it wrote its last dump, in bytes, if the dump has it.
+    /// The peak of the resident memory of the process before it wrote its last dump, in bytes. `None` if the dump does
+    /// not contain it.
     pub fn resident_peak(&self) -> Option<u64> {
         self.resident_peak
     }

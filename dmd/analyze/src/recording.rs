@@ -26,17 +26,17 @@
 //! tree              stacks and modules, and a dump of some blocks
 //! line, usage       observers of a replay: figures over time, by stack and by thread
 //! slices            another observer: the blocks of stacks by the time slices in which they began and ended
-//! changes           the replay one change after the other
+//! changes           the changes of a replay in order of time
 //! leaked, descent   the blocks that are alive at a time, and the bytes that the program freed before its end
 //! growth            the live blocks of each stack at two times
 //! ```
 //!
 //! # Faults
 //!
-//! A file may be damaged, cut off, or made to harm its reader. The functions return an error only if nothing can be
-//! read. All other faults become [warnings](Recording::warnings): the reader leaves damaged bytes out and keeps
-//! everything else. A block without its allocation is unknown. A block without its free stays alive until another block
-//! is at its address.
+//! A file may be damaged, cut off, or made to harm its reader. The functions return an error only if they cannot read
+//! any part of the file. All other faults become [warnings](Recording::warnings): the reader leaves out damaged bytes
+//! and keeps all other bytes. A block whose allocation is missing is unknown. A block whose free is missing stays alive
+//! until another block starts at its address.
 
 mod changes;
 mod clock;

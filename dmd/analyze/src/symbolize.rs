@@ -141,7 +141,8 @@ pub enum SymbolProblem {
     Unreadable(String),
     /// Some frames are not in any function of the file's symbols.
     NoSymbols,
-    /// This file has the debug information, but it comes from another build, so the look-up did not use it.
+    /// The file with the debug information comes from another build, so the look-up did not use the file. The value is
+    /// its path.
     OtherDebugFile(PathBuf),
     /// The compiler split off debug information of some frames into `.dwo` files. The look-up found neither these files
     /// of the same build nor a package of them (`.dwp`). The values are the first missing file, and the number of other

@@ -28,7 +28,7 @@ pub struct FileMapping {
     pub end: u64,
     /// The offset in the file of the first byte.
     pub offset: u64,
-    /// Whether the process may write to it.
+    /// Whether the process may write to the range.
     pub is_writable: bool,
     /// The path of the file.
     pub path: String,

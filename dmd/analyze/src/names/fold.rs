@@ -53,7 +53,8 @@ enum FoldPattern {
     Generated(&'static [&'static str]),
     /// The source file belongs to this crate of Rust's library or of another package.
     Crate(&'static [&'static str]),
-    /// The source file belongs to one of these packages or, if it is unknown, the function's crate is one of these.
+    /// The source file belongs to one of these packages. If the file is unknown, the function's crate has the name of
+    /// one of these packages.
     Package(&'static [&'static str]),
     /// Like [`Package`](Self::Package), and the function's own name starts with a word of [`EXECUTORS`].
     PackageExecutor(&'static [&'static str]),
@@ -73,7 +74,7 @@ enum FoldPattern {
 /// here.
 const ARENAS: &[&str] = &["oxc_allocator", "blink-alloc", "toolshed"];
 
-/// Packages that run tasks or jobs for others, and servers whose handlers are such tasks.
+/// Packages that run tasks or jobs for their callers, and servers whose handlers are such tasks.
 const RUNTIMES: &[&str] = &[
     "tokio",
     "tokio-util",

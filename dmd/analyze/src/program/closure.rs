@@ -96,9 +96,9 @@ impl<'a> FunctionNames<'a> {
 /// The functions that may contain a closure.
 #[derive(Default)]
 struct OuterFunctions {
-    /// Functions from the types of its callers.
+    /// Functions whose names are in the types of the closure's callers.
     named: BTreeSet<String>,
-    /// Functions in the same file.
+    /// Functions on the stack from the closure's file.
     near: BTreeSet<String>,
 }
 
@@ -170,8 +170,8 @@ impl<'t> BareClosure<'t> {
         })
     }
 
-    /// Finds the function that contains the closure among the outer frames. The flag of a frame is true if the frame is
-    /// itself a closure without a function in its name.
+    /// Finds the function that contains the closure among the outer frames. `outer` has a flag for each frame: whether
+    /// the frame is a closure whose name does not contain a function.
     fn around<'f>(&self, outer: impl Iterator<Item = (CallFrame<'f>, bool)>, folds: &FoldRules) -> OuterName {
         for (frame, is_alone) in outer {
             let Some(function) = frame.function else { return OuterName::Unknown };
@@ -183,8 +183,8 @@ impl<'t> BareClosure<'t> {
             }
             let is_async = self.kind.starts_with("async");
             if is_async && segments(function).last().is_some_and(|last| last.starts_with("{async")) {
-                // The runtime polls the outer async function, and that function polls this one. So the types of the
-                // runtime name the outer function.
+                // The runtime polls the outer async function, and the outer function polls this function. So the types
+                // of the runtime name the outer function.
                 return OuterName::Unknown;
             }
             let is_near = frame.file == Some(self.file) && !is_async;
@@ -193,7 +193,7 @@ impl<'t> BareClosure<'t> {
                 return OuterName::Near(without_types(function).to_owned());
             }
             let fold = folds.reason(&frame);
-            // Functions of libraries and collections call closures that are passed to them.
+            // Functions of libraries and collections call closures of their callers, so the search continues there.
             if !is_near
                 && matches!(
                     fold,
@@ -208,7 +208,7 @@ impl<'t> BareClosure<'t> {
         OuterName::Unknown
     }
 
-    /// The functions that contain a closure with this number, from the types of a caller.
+    /// The functions that contain a closure with this number, according to the types in a caller's name.
     fn environments(&self, function: &str) -> BTreeSet<String> {
         let environment = format!("::{{{}_env#", self.kind);
         let is_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '{' | '}' | '#');

@@ -1,4 +1,5 @@
-//! Blocks that are never freed: the stacks that allocated them, how often, and which of them a library allocates once.
+//! Blocks that are never freed: the stacks that allocated them, the number of allocations, and the kinds of blocks that
+//! a library allocates once.
 
 mod json;
 mod one_time;
@@ -115,7 +116,7 @@ struct LeakGroup {
     apart: Option<NoLeakReason>,
 }
 
-/// The blocks that are alive at the end of a recording, at another time of it, or in a dump, by the stacks that allocated
+/// The blocks that are alive in a dump, or at the end or another time of a recording, by the stacks that allocated
 /// them.
 ///
 /// Bytes are usable bytes. Two kinds of blocks are listed apart: blocks that a library or the loader allocates once

@@ -172,7 +172,7 @@ fn least(path: &str) -> String {
     }
 }
 
-/// A path without `left_out` folders after the first one.
+/// A path without `left_out` folders after the first folder.
 fn without_folders(path: &str, left_out: usize) -> String {
     let mut parts = path.split('/');
     let first = parts.next().unwrap_or_default();

@@ -23,7 +23,7 @@ pub struct HeapOverview {
     statistics: Option<DumpStatistics>,
     /// Whether the counts of allocations are from a sample.
     is_sample: bool,
-    /// The sample, if all amounts are estimates from it.
+    /// The sample, if all amounts are estimates from a sample by bytes.
     sample: Option<ByteSample>,
     /// Usable bytes and blocks at the end; `None` for a cumulative dump.
     end: Option<(u128, u128)>,
@@ -57,7 +57,8 @@ impl Dump {
     }
 }
 
-/// Whether the function is in the program itself, not in a shared library, by its module's name.
+/// Whether the function is in the program itself, not in a shared library. The name of the function's module shows
+/// this.
 fn is_in_program(frame: &CallFrame<'_>) -> bool {
     !frame.module.is_some_and(|module| {
         let name = module.rsplit('/').next().unwrap_or(module);

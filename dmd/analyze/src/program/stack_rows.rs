@@ -73,8 +73,8 @@ impl StackRows {
         &self.rows
     }
 
-    /// The number of stacks without a row of their own. A row `(small)` represents these stacks. It is below their
-    /// innermost frame that is in the tree.
+    /// The number of stacks without a row of their own. Rows `(small)` represent these stacks. Such a row is below the
+    /// innermost frame of its stacks that is in the tree.
     pub fn merged(&self) -> usize {
         self.merged
     }

@@ -22,7 +22,7 @@ pub(super) struct StackText<'a> {
 /// The part of a stack that a view shows.
 struct ShownFrames<'f> {
     frames: Vec<CallFrame<'f>>,
-    /// The number of folded frames before the shown ones, and after them.
+    /// The numbers of folded frames: `inner` before the shown frames, and `outer` after them.
     inner: usize,
     outer: usize,
 }

@@ -1,4 +1,4 @@
-//! The changes of the heap one after the other, for formats that have a history.
+//! The changes of the heap in order of time, for formats that contain a history.
 
 use core::fmt;
 use core::time::Duration;

@@ -10,7 +10,7 @@ pub(crate) struct FoldedStack {
     pub(crate) shown: Vec<usize>,
     /// The number of folded frames before the site.
     pub(crate) inner: usize,
-    /// The number of folded frames after the last shown one.
+    /// The number of folded frames after the last shown frame.
     pub(crate) outer: usize,
 }
 

@@ -172,7 +172,7 @@ impl LeaksText<'_> {
     }
 }
 
-/// A time as `--at` takes it, not later than the time itself.
+/// A time in the syntax of `--at`, rounded down.
 fn moment(time: Duration) -> String {
     let digits = if time.as_secs() < 10 { 1_000 } else { 100 };
     format!("{}s", (time.as_secs_f64() * f64::from(digits)).floor() / f64::from(digits))
