@@ -19,7 +19,7 @@ use crate::symbolize::SymbolOptions;
 
 pub use suggest::{SuggestedSite, Suggestion, Suggestions};
 
-/// The parts of the heap that reporters reported once, twice, and not at all.
+/// The parts of the heap that reporters reported once, twice, and never.
 ///
 /// Its `Display` writes the text that `about-memory heap coverage` prints.
 #[derive(Debug)]
@@ -190,7 +190,7 @@ impl Display for Coverage {
 }
 
 /// Asserts the coverage of a dump of dark-matter mode: the reporters report at least the given percentage of the
-/// heap's bytes, and report nothing twice (or at most the percentage after `twice <=`).
+/// heap's bytes, and report at most the percentage after `twice <=` twice. Without `twice <=`, this percentage is 0.
 ///
 /// ```no_run
 /// // The dump is from `report_and_dump` in this program, or from any program that ran under DMD.

@@ -39,7 +39,7 @@ pub(crate) struct DumpBlock {
     pub(crate) slop: u64,
     pub(crate) num: u64,
     pub(crate) alloc: DumpTraceId,
-    /// The traces of the first and the second report. The second is set only if the first is.
+    /// The traces of the first and the second report. The second trace is set only if the first trace is set.
     pub(crate) reps: [DumpTraceId; 2],
     /// The first and the second reporter, as indices into [`Dump::reporters`]. Only dumps of the crate `dmd` have
     /// reporters.
@@ -74,7 +74,7 @@ pub struct LoadedModule {
     pub path: String,
     /// The build id, hexadecimal in lower case; empty if the module has none.
     pub build_id: String,
-    /// The difference between the addresses of its code in memory and in its file, if the dump has it.
+    /// The address of code in memory minus its address in the module's file; `None` if the dump does not contain it.
     pub bias: Option<u64>,
 }
 
@@ -120,7 +120,7 @@ pub struct Dump {
     pub(crate) statistics: Option<DumpStatistics>,
     /// The facts of the recording; only dumps from a recording have them.
     pub(crate) outline: Option<RecordingOutline>,
-    /// The sample by bytes; `None` if the dump is not one.
+    /// The sample by bytes; `None` if the dump is not a sample.
     pub(crate) sample: Option<ByteSample>,
 }
 
@@ -161,8 +161,8 @@ impl Dump {
         self.outline.as_ref()
     }
 
-    /// Removes the reports. A dump of mode [`DarkMatter`](Mode::DarkMatter) becomes one of mode [`Live`](Mode::Live),
-    /// so that it can be compared with other dumps.
+    /// Removes the reports. A dump of mode [`DarkMatter`](Mode::DarkMatter) becomes a dump of mode
+    /// [`Live`](Mode::Live), so that it can be compared with other dumps.
     #[must_use]
     pub fn without_reports(mut self) -> Self {
         if self.mode == Mode::DarkMatter {
@@ -177,7 +177,8 @@ impl Dump {
         self
     }
 
-    /// The peak of the resident memory of the process before it wrote its last dump, in bytes, if the dump has it.
+    /// The peak of the resident memory of the process before it wrote its last dump, in bytes. `None` if the dump does
+    /// not contain it.
     pub fn resident_peak(&self) -> Option<u64> {
         self.resident_peak
     }
@@ -203,7 +204,8 @@ impl Dump {
         (0..self.traces.len()).map(|index| self.stack(index))
     }
 
-    /// The frames of the stack with this index in [`stacks`](Self::stacks), innermost first; empty if there is no such stack.
+    /// The frames of the stack with this index in [`stacks`](Self::stacks), innermost first; empty if the index is out
+    /// of range.
     pub fn stack(&self, index: usize) -> impl ExactSizeIterator<Item = CallFrame<'_>> {
         let calls = match self.traces.get(index) {
             Some(range) => &self.calls[range.start as usize..range.end as usize],

@@ -32,7 +32,7 @@ pub enum AnalyzeError {
     NotScan(Mode),
     /// The dump has this mode, but only dumps of dark-matter mode have reports.
     NotDarkMatter(Mode),
-    /// The dump contains freed blocks, too, and does not mark them as freed.
+    /// The dump also contains freed blocks, and does not mark them as freed.
     Cumulative,
     /// The dump does not have the state of the heap at its peak.
     NoPeak,

@@ -27,7 +27,7 @@
 //! records     blocks grouped by their stacks, tables, faults of reporters
 //! firefox     the texts of Firefox's tools, to the byte
 //! output      an analysis as tables, JSON, folded stacks and flame graphs
-//! coverage    the share of reported memory, and advice about the rest
+//! coverage    the share of reported memory, and advice about unreported memory
 //! program     views for the author of a Rust program: sites, folded frames, short names
 //! engine      blocks in the memory of a process, or in a core file
 //! ```

@@ -68,7 +68,7 @@ impl ProgramOptions {
         self
     }
 
-    /// Sets whether to show folded frames, too. Default: no.
+    /// Sets whether to also show folded frames. Default: no.
     #[must_use]
     pub fn all_frames(mut self, all_frames: bool) -> Self {
         self.all_frames = all_frames;

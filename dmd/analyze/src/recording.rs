@@ -25,18 +25,18 @@
 //! replay, player    live blocks while events happen, up to a time
 //! tree              stacks and modules, and a dump of some blocks
 //! line, usage       observers of a replay: figures over time, by stack and by thread
-//! slices            another observer: the blocks of stacks by when they began and ended
-//! changes           the replay one change after the other
-//! leaked, descent   what is alive at a time, and what the program freed before its end
-//! growth            what each stack had at two times
+//! slices            another observer: the blocks of stacks by the time slices in which they began and ended
+//! changes           the changes of a replay in order of time
+//! leaked, descent   the blocks that are alive at a time, and the bytes that the program freed before its end
+//! growth            the live blocks of each stack at two times
 //! ```
 //!
 //! # Faults
 //!
-//! A file may be damaged, cut off, or made to harm its reader. The functions return an error only if nothing can be
-//! read. All other faults become [warnings](Recording::warnings): the reader leaves damaged bytes out and keeps
-//! everything else. A block without its allocation is unknown. A block without its free stays alive until another block
-//! is at its address.
+//! A file may be damaged, cut off, or made to harm its reader. The functions return an error only if they cannot read
+//! any part of the file. All other faults become [warnings](Recording::warnings): the reader leaves out damaged bytes
+//! and keeps all other bytes. A block whose allocation is missing is unknown. A block whose free is missing stays alive
+//! until another block starts at its address.
 
 mod changes;
 mod clock;
@@ -150,7 +150,7 @@ impl Recording {
         Self::from_file(crate::dump::open(path.as_ref())?, options)
     }
 
-    /// Reads a whole stream into memory. Its maximum is [`DumpReadOptions::max_bytes`].
+    /// Reads a whole stream into memory. The maximum length of the stream is [`DumpReadOptions::max_bytes`].
     ///
     /// # Errors
     ///
@@ -189,7 +189,7 @@ impl Recording {
         self.progress = Some(Box::new(progress));
     }
 
-    /// The faults of the file. Each is one line with the place. Later replays may find more.
+    /// The faults of the file. Each fault is one line that contains the place. Later replays may find more faults.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<String> = self.index.warnings.lines().collect();
         let unknown = self.whole.map_or(0, |whole| whole.counts.unknown_ends);
@@ -223,8 +223,8 @@ impl Recording {
         })
     }
 
-    /// The time that a view should show by default: the peak if the heap has shrunk by more than a tenth since, else the
-    /// end.
+    /// The time that a view should show by default: the peak if the heap has shrunk by more than a tenth since the
+    /// peak, else the end.
     ///
     /// # Errors
     ///
@@ -268,9 +268,9 @@ impl Recording {
         self.dump(&replay, outline, DumpTime::Window(first, second), second, is_new)
     }
 
-    /// The blocks that begin or end until a time, in order of time. Without `from`, all blocks count, and blocks that
-    /// are older than the recording come first. With `from`, only blocks count that the program allocated, moved or
-    /// resized after that time.
+    /// The begins and ends of blocks up to the time `to`, in order of time. Without `from`, all blocks count, and
+    /// blocks that are older than the recording come first. With `from`, only blocks count that the program allocated,
+    /// moved or resized after `from`.
     ///
     /// # Errors
     ///
@@ -378,7 +378,7 @@ impl Recording {
         self.whole.ok_or(AnalyzeError::OneTime)
     }
 
-    /// Replays everything, and stores the results that every whole replay has.
+    /// Replays the whole recording, and stores the results that do not depend on the observer.
     fn play_whole(&mut self, observer: &mut impl ReplayObserver) -> Result<HeapReplay, AnalyzeError> {
         let mut player = self.player(observer)?;
         let older = player.replay.now();

@@ -1,7 +1,7 @@
 //! Groups blocks by the texts of their stacks. A record is one group.
 //!
-//! A difference is the second dump minus the first: the blocks of the first dump count negative. Everything else is the
-//! same as for one dump.
+//! A difference is the second dump minus the first dump: the blocks of the first dump count negative. In all other
+//! respects, a difference is analyzed like one dump.
 
 mod blocks;
 mod claims;
@@ -76,7 +76,7 @@ impl RecordKind {
     }
 }
 
-/// Numbers of blocks and bytes. They are negative if a difference has fewer in the second dump.
+/// Numbers of blocks and bytes. In a difference, a number is negative if it is smaller in the second dump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlockSums {
@@ -126,9 +126,8 @@ pub(crate) struct StackRecord {
     pub(crate) reps: [CutStackId; 2],
     /// The indices of the reporters in [`Analysis::reporters`], if the options separate reporters.
     pub(crate) reporters: [u32; 2],
-    /// Pairs of a usable size and its count, sorted descending by size. In a difference, sizes with fewer blocks than
-    /// before are negative. Empty if sizes are
-    /// means, except for a record of one block.
+    /// Pairs of a usable size and its count, sorted descending by size. In a difference, a size is negative if the
+    /// second dump has fewer blocks of this size. Empty if sizes are means, except for a record of one block.
     pub(crate) sizes: Vec<(i128, i128)>,
     /// The addresses of all blocks. Only in scan mode.
     pub(crate) addresses: Vec<u64>,
@@ -158,7 +157,7 @@ pub(crate) struct DumpInvocation {
     pub(crate) variable: Option<String>,
     pub(crate) mode: Mode,
     pub(crate) at: DumpTime,
-    /// The sizes of blocks are the means of their stacks: DMD keeps only sums of the peak.
+    /// Whether the size of each block is the mean size of its stack's blocks: DMD keeps only sums of the peak.
     pub(crate) has_means: bool,
     pub(crate) measurements: EngineMemory,
     pub(crate) sample: Option<ByteSample>,
@@ -178,7 +177,7 @@ impl DumpInvocation {
     }
 }
 
-/// The records of a dump, or of the difference of two.
+/// The records of a dump, or of the difference of two dumps.
 #[derive(Debug)]
 pub struct Analysis {
     pub(crate) invocations: Vec<DumpInvocation>,
@@ -221,7 +220,7 @@ impl Analysis {
     ///
     /// If the dumps have different modes (live and scan count as the same).
     pub fn difference(first: Dump, second: Dump, options: &AnalyzeOptions) -> Result<Self, AnalyzeError> {
-        // At its peak a dump has reports or not.
+        // At the peak, one dump may have reports and the other dump may have none. Then compare them without reports.
         let is_peak = [&first, &second].iter().any(|dump| dump.shown == DumpTime::Peak);
         let (first, second) = match is_peak && first.mode != second.mode {
             true => (first.without_reports(), second.without_reports()),
@@ -238,7 +237,7 @@ impl Analysis {
         Ok(grouping.finish(invocations))
     }
 
-    /// The sample by bytes; `None` if the dump is not one, and for a difference.
+    /// The sample by bytes; `None` for a dump that is not a sample, and for a difference.
     pub(crate) fn sample(&self) -> Option<&ByteSample> {
         match &*self.invocations {
             [only] => only.sample.as_ref(),

@@ -1,5 +1,5 @@
 //! Looks up the functions, lines and inlined calls of a dump's frames in the programs and libraries that contain
-//! them.
+//! the frames' code.
 //!
 //! The look-up uses a file only if its build id shows that it is the loaded file. Dumps of Firefox have no build ids.
 //! For them, a [`SymbolNote`] reports that the file was not checked. A frame that the look-up does not find stays
@@ -55,10 +55,11 @@ impl SymbolOptions {
         Self::default()
     }
 
-    /// Adds a folder with debug files. The look-up finds a file in it by its name or by its build id, in the layouts of
+    /// Adds a folder with debug files. The look-up finds a file there by the file's name or build id, in the layouts of
     /// Linux systems (`.build-id/ab/cdef.debug`) and of debuginfod (`abcdef/debuginfo`, `buildid/abcdef/executable`).
     /// The folder may also contain files to which a program links (`.gnu_debuglink`), and split debug information
-    /// (`.dwo`, `.dwp`). The look-up also searches for these beside the program, and where the compiler wrote them.
+    /// (`.dwo`, `.dwp`). The look-up also searches for such files beside the program, and where the compiler wrote
+    /// them.
     /// Default: none.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
@@ -88,9 +89,9 @@ impl SymbolOptions {
         self
     }
 
-    /// Whether the look-up reads source files of Rust. If debug information has only lines, inlined functions lack their
-    /// paths there, and all async functions of a file have one name. The look-up never reads a source that is newer
-    /// than the program. Default: yes.
+    /// Sets whether the look-up reads source files of Rust, to complete names. If debug information has only lines, the
+    /// names of inlined functions lack their paths, and all async functions of a file have the same name. The look-up
+    /// never reads a source that is newer than the program. Default: yes.
     #[must_use]
     pub fn sources(mut self, read: bool) -> Self {
         self.sources = read;
@@ -140,7 +141,8 @@ pub enum SymbolProblem {
     Unreadable(String),
     /// Some frames are not in any function of the file's symbols.
     NoSymbols,
-    /// This file has the debug information, but it comes from another build, so the look-up did not use it.
+    /// The file with the debug information comes from another build, so the look-up did not use the file. The value is
+    /// its path.
     OtherDebugFile(PathBuf),
     /// The compiler split off debug information of some frames into `.dwo` files. The look-up found neither these files
     /// of the same build nor a package of them (`.dwp`). The values are the first missing file, and the number of other
@@ -160,7 +162,7 @@ pub enum SymbolBound {
     Text(u64),
     /// The maximum depth of entries in debug information: some thousands.
     Nesting,
-    /// The maximum number of reads of debug information. It allows to read everything a few times.
+    /// The maximum number of reads of debug information. This number is enough to read the whole file a few times.
     Work,
     /// The maximum number of inlined calls at one place: 256.
     InlinedCalls,

@@ -29,8 +29,7 @@ const SITES: usize = 4;
 pub struct Suggestions {
     /// One suggestion for each owner of memory.
     pub suggestions: Vec<Suggestion>,
-    /// All unreported blocks that pass the filters. In a dump of live mode, and at the peak, every block counts as
-    /// unreported.
+    /// All unreported blocks that pass the filters. In a dump of live mode, every block counts as unreported.
     pub unreported: BlockSums,
     /// The time whose blocks a dump of live mode contains. No reporter had run at that time, so the program's reporters
     /// may report some of the blocks. `None` for a dump of dark-matter mode.
@@ -68,8 +67,8 @@ pub struct SuggestedSite {
     /// The innermost function on the allocation stack. Functions of allocators, of collections, and of Rust's or C's
     /// library do not count.
     pub function: String,
-    /// The function's file and line or, if they are unknown, its module and offset. Of several lines, the one with the
-    /// most bytes.
+    /// The function's file and line or, if they are unknown, its module and offset. If the function allocates at
+    /// several lines, the line with the most bytes.
     pub place: String,
     /// The function's crate.
     pub module: String,
@@ -80,8 +79,8 @@ pub struct SuggestedSite {
 }
 
 impl Suggestions {
-    /// Makes at most `limit` suggestions. From a dump of dark-matter mode, they are for the unreported blocks. From a
-    /// dump of live mode, such as [the state at the peak](Dump::at), they are for all blocks.
+    /// Makes at most `limit` suggestions. For a dump of dark-matter mode, the suggestions cover the unreported blocks.
+    /// For a dump of live mode, such as [the state at the peak](Dump::at), the suggestions cover all blocks.
     ///
     /// # Errors
     ///

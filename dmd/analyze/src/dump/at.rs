@@ -24,9 +24,10 @@ impl Dump {
         self.statistics.as_ref()
     }
 
-    /// The dump with the blocks of one time. At the peak, each block has the mean usable size of its stack's blocks, as a size without slop.
-    /// Reporters do not run at the peak: a block counts as reported if they have reported a block of the same stack since. If
-    /// they have reported none, the mode at the peak is [`Mode::Live`].
+    /// The dump with the blocks of one time. At the peak, each block has the mean usable size of its stack's blocks as
+    /// its requested size, and no slop. Reporters do not run at the peak: a block at the peak counts as reported if
+    /// reporters reported a block of the same stack later. If reporters reported no block with a known stack, the mode
+    /// at the peak is [`Mode::Live`].
     ///
     /// # Errors
     ///
@@ -52,7 +53,7 @@ impl Dump {
             self.mode = Mode::Live;
             self.reporters.clear();
         }
-        // The amounts are those of the end.
+        // The reporters' amounts describe the end, not the peak.
         for reporter in &mut self.reporters {
             (reporter.claimed, reporter.marked) = (0, 0);
         }
@@ -68,7 +69,7 @@ impl Dump {
         self.mode == Mode::DarkMatter && self.blocks.iter().any(is_reported_of_stack)
     }
 
-    /// The reports of a block of each stack of which reporters have reported one.
+    /// The reports of each stack with a reported block. If the stack has several such blocks, the reports of one block.
     fn reports_by_stack(&self) -> FxHashMap<u32, BlockReports> {
         let is_known = |block: &&DumpBlock| self.mode == Mode::DarkMatter && is_reported_of_stack(block);
         let reported = self.blocks.iter().filter(is_known);

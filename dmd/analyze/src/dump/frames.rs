@@ -76,7 +76,7 @@ impl FrameTexts {
     }
 
     /// Adds a parsed text. If several calls have the same text, and one of them is inside of the allocator, all of them
-    /// are.
+    /// count as inside of the allocator.
     fn add_parsed(
         &mut self,
         text: &str,

@@ -32,7 +32,7 @@ pub(crate) enum KeyUse {
     Peak(u32),
     /// `traceTable[][]`, by the number of the trace's key and the frame's index.
     Frame(u32, u32),
-    /// The table itself.
+    /// `traceTable` or `frameTable`: the key of an entry.
     Table,
 }
 

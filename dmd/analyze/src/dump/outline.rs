@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::peak::DumpStatistics;
 
-/// A view shows the peak if the heap has shrunk by more than one part in this number (a tenth) since the peak.
+/// A view shows the peak if the heap has shrunk by more than a tenth (`1 / SHRUNK`) since the peak.
 const SHRUNK: u128 = 10;
 
 /// The live blocks at one time.
@@ -15,7 +15,7 @@ pub struct HeapAt {
     pub time: Duration,
     /// Usable bytes.
     pub bytes: u128,
-    /// The bytes of them that the program requested.
+    /// Requested bytes: the usable bytes without slop.
     pub requested: u128,
     /// The number of blocks.
     pub blocks: u64,
@@ -39,9 +39,10 @@ pub struct RecordingOutline {
     pub older: HeapAt,
     /// The number of threads that allocated or freed.
     pub threads: usize,
-    /// Whether the file is complete. It is not if the process was killed, or if the disk was full.
+    /// Whether the file is complete. False if the process was killed, or if the disk was full.
     pub is_complete: bool,
-    /// Whether the recording started while the program ran. Then it does not contain the blocks from before.
+    /// Whether the recording started while the program ran. If so, the recording does not contain the blocks that the
+    /// program allocated before the recording started.
     pub began_late: bool,
 }
 

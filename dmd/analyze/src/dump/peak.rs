@@ -15,7 +15,7 @@ pub enum DumpTime {
     End,
     /// This long after the start of the recording that the dump is from.
     Time(Duration),
-    /// The blocks that the program allocated between two times, and that were still alive at the second.
+    /// The blocks that the program allocated between two times, and that were still alive at the second time.
     Window(Duration, Duration),
 }
 
@@ -61,7 +61,8 @@ impl DumpPeak {
         self.bytes
     }
 
-    /// Whether the bytes are usable bytes, as those of a dump's blocks. Dumps of older versions have the requested bytes.
+    /// Whether the bytes are usable bytes, like the bytes of a dump's blocks. Dumps of older versions contain the
+    /// requested bytes.
     pub fn is_usable(&self) -> bool {
         self.is_usable
     }

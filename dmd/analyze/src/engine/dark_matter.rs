@@ -21,11 +21,11 @@ pub struct LiveBlocks {
     pub slop: u64,
     /// The number of blocks.
     pub count: u64,
-    /// The stack that allocated them; `None` if the engine did not record it.
+    /// The stack that allocated the blocks; `None` if the engine did not record the stack.
     pub allocated_by: Option<LiveStack>,
-    /// The first and the second reporter. The second is set only if the first is.
+    /// The first and the second reporter. The second reporter is set only if the first reporter is set.
     pub reported_by: [Option<LiveStack>; 2],
-    /// Whether each block represents smaller blocks, and has the sum of their sizes.
+    /// Whether each block represents smaller blocks, and its size is the sum of the sizes of these blocks.
     pub sampled: bool,
 }
 

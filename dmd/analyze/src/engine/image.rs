@@ -28,7 +28,7 @@ pub struct FileMapping {
     pub end: u64,
     /// The offset in the file of the first byte.
     pub offset: u64,
-    /// Whether the process may write to it.
+    /// Whether the process may write to the range.
     pub is_writable: bool,
     /// The path of the file.
     pub path: String,
@@ -44,7 +44,7 @@ pub struct StoppedThread {
     pub name: String,
     /// The register with the address of its thread-locals.
     pub thread_pointer: Option<u64>,
-    /// The thread's stack pointer. If the thread was running, its stack pointer in the last function that allocated.
+    /// The thread's stack pointer. For a thread that was running, the stack pointer at its last allocation.
     pub stack_pointer: Option<u64>,
     /// The address of the thread's next instruction; `None` if `stack_pointer` is from an earlier allocation.
     pub code: Option<u64>,
@@ -56,7 +56,7 @@ pub struct StoppedThread {
 }
 
 /// Reads the state that the threads of a process had when the process was copied. `memory` and `mappings` belong to the
-/// copy. Returns an empty list if the process is not a copy: only the tables of a copy contain such threads.
+/// copy. Returns an empty list if the process is not a copy: only the tables of a copy contain the state of threads.
 ///
 /// # Errors
 ///

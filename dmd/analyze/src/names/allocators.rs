@@ -44,8 +44,8 @@ const IN_RUST: &[&str] = &[
 const CRATES: &[&str] =
     &["alloc", "core", "allocator-api2", "hashbrown", "indexmap", "smallvec", "thin-vec", "tinyvec"];
 
-/// The texts by which `block_analyzer.py` recognizes an allocator. It lists wrappers by name, so fewer frames match
-/// than in `dmd.py`.
+/// The texts by which `block_analyzer.py` recognizes an allocator. This script lists wrappers by name, so fewer frames
+/// match than in `dmd.py`.
 const IN_BLOCKS: &[&str] = &[
     "malloc (",
     "replace_malloc",
@@ -126,7 +126,7 @@ fn is_rust(function: &str) -> bool {
     if IN_RUST.iter().any(|name| owner.starts_with(name)) {
         return true;
     }
-    // Traits of the library, implemented for one of its own types or for all types.
+    // A trait of the library, implemented for a type of the library or for all types.
     let of_trait = function.split_once(" as ").filter(|_| function.starts_with('<'));
     if let Some((owner, name)) = of_trait {
         let built_in = !owner.contains("::");

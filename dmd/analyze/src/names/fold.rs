@@ -53,7 +53,8 @@ enum FoldPattern {
     Generated(&'static [&'static str]),
     /// The source file belongs to this crate of Rust's library or of another package.
     Crate(&'static [&'static str]),
-    /// The source file belongs to one of these packages or, if it is unknown, the function's crate is one of these.
+    /// The source file belongs to one of these packages. If the file is unknown, the function's crate has the name of
+    /// one of these packages.
     Package(&'static [&'static str]),
     /// Like [`Package`](Self::Package), and the function's own name starts with a word of [`EXECUTORS`].
     PackageExecutor(&'static [&'static str]),
@@ -65,7 +66,7 @@ enum FoldPattern {
     StdFile(&'static [&'static str]),
     /// The path of the source file starts with this text, and the file is not Rust's.
     File(&'static [&'static str]),
-    /// The source file is not Rust's, and the function has this name, with at most one word before it.
+    /// The source file is not Rust's, and the function has this name, with at most one word before the name.
     InC(&'static [&'static str]),
 }
 
@@ -73,7 +74,7 @@ enum FoldPattern {
 /// here.
 const ARENAS: &[&str] = &["oxc_allocator", "blink-alloc", "toolshed"];
 
-/// Packages that run tasks or jobs for others, and servers whose handlers are such tasks.
+/// Packages that run tasks or jobs for their callers, and servers whose handlers are such tasks.
 const RUNTIMES: &[&str] = &[
     "tokio",
     "tokio-util",
@@ -101,7 +102,7 @@ const RUNTIMES: &[&str] = &[
     "rayon-core",
 ];
 
-/// The words with which the names of functions start that poll tasks or run jobs.
+/// Words at the start of function names. A function with such a name polls tasks or runs jobs.
 const EXECUTORS: &[&str] =
     &["poll", "block_on", "run", "execute", "main_loop", "wait_until", "thread_main", "tick"];
 

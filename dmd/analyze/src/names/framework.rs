@@ -1,9 +1,9 @@
 //! The frames of the framework itself: frames of `memory-reporter` and of the engine.
 //!
 //! Each report passes through the framework, so these frames say nothing about the reporter. A program may contain the
-//! framework in one of its own folders (`path = "../memory"`). Then the path of a file does not show that it is the
-//! framework's, but the names of some functions do. All files below the `src` folder of such a function are the
-//! framework's.
+//! framework in one of its own folders (`path = "../memory"`). Then the path of a file does not show that the file
+//! belongs to the framework, but the names of some functions show this. All files below the `src` folder of such a
+//! function belong to the framework.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ pub(crate) struct FrameworkSources {
 }
 
 impl FrameworkSources {
-    /// Finds the folders by functions with names of the framework.
+    /// Finds the framework's folders: the source folders of functions whose names show that they are the framework's.
     pub(crate) fn from_frames<'t>(frames: impl Iterator<Item = CallFrame<'t>>) -> Self {
         let mut framework = Self::default();
         frames.for_each(|frame| framework.learn(&frame));

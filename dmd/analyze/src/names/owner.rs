@@ -6,8 +6,8 @@ use super::source_path::{library, package};
 use crate::dump::CallFrame;
 
 impl<'t> CallFrame<'t> {
-    /// The crate of the function. The path of its source file decides if it contains a package's name, or else the
-    /// function's name. If both are unknown, the name of the file or module.
+    /// The crate of the function: from the path of the source file if the path contains a package's name, or else from
+    /// the function's name. If the file and the function are unknown, the name of the file or module.
     pub fn crate_name(&self) -> Cow<'t, str> {
         if let Some((name, _)) = self.file.and_then(|file| library(file).or_else(|| package(file))) {
             return name.replace('-', "_").into();

@@ -36,8 +36,9 @@ impl CrateFolders {
         Self(crates)
     }
 
-    /// The module of a source file: `app::cache` for `/home/me/app/src/cache.rs`. A crate whose functions were all
-    /// inlined into other crates has no debug information of its own: it gets the name of its folder.
+    /// The module of a source file: `app::cache` for `/home/me/app/src/cache.rs`. If all functions of a crate were
+    /// inlined into other crates, the crate has no debug information of its own. Then the module starts with the name
+    /// of the crate's folder.
     pub(crate) fn module(&self, file: &str) -> Option<String> {
         let known = self.0.iter().find_map(|(root, name)| Some((&**name, file.strip_prefix(&**root)?)));
         let (name, below) = library(file).or_else(|| package(file)).or(known).or_else(|| folder(file))?;
@@ -63,7 +64,7 @@ pub(crate) fn library(file: &str) -> Option<(&str, &str)> {
 /// The part `hashbrown-0.17.0/src/raw.rs` of `/home/me/.cargo/registry/src/INDEX/hashbrown-0.17.0/src/raw.rs`.
 pub(crate) fn package_folder(file: &str) -> Option<&str> {
     if let Some((_, path)) = file.split_once("/rust/deps/") {
-        // The packages that Rust's library uses.
+        // The folder `/rust/deps/` contains the packages that Rust's library uses.
         return Some(path);
     }
     let (_, path) = file.split_once("/registry/src/")?;

@@ -48,7 +48,7 @@ pub enum BlockShape {
     Table,
 }
 
-/// The verdicts about the stacks of a dump. Each is computed once.
+/// The verdicts about the stacks of a dump. Each verdict is computed once.
 #[derive(Debug, Default)]
 pub struct TypeNames {
     /// The index of each stack's verdict in the list of verdicts.

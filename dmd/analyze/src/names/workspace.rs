@@ -13,7 +13,7 @@ use crate::dump::CallFrame;
 pub struct Workspace {
     /// The folder that contains all own sources.
     root: Option<String>,
-    /// The package of `main`, if no file is in a folder of the program's own: cargo installed the program from a
+    /// The package of `main`, if all files are in folders of other packages: cargo installed the program from a
     /// registry.
     package: Option<String>,
     /// The framework's sources. A program may contain them in a folder that looks like its own.
@@ -27,8 +27,8 @@ impl Workspace {
         // The program's own files by package: one file for each source folder.
         let mut own: BTreeMap<(&str, &str), &str> = BTreeMap::new();
         let mut has_own = false;
-        // The packages with a function `main` at the root of the crate, and the packages with other functions of that
-        // name.
+        // The packages whose root function `main` is in `src/main.rs` or `src/bin`, and the packages whose root
+        // function `main` is in another file.
         let (mut packages, mut others) = (BTreeSet::new(), BTreeSet::new());
         for frame in frames {
             let Some(file) = frame.file else { continue };
@@ -140,7 +140,7 @@ mod tests {
         let other = function("rayon::join", "/home/me/.cargo/registry/src/index-1/rayon-1.0.0/src/join.rs");
         let installed = Workspace::from_frames([tool, main, other].into_iter());
         assert_eq!([tool, main, other].map(|frame| installed.owns(&frame)), [true, true, false]);
-        // Libraries also have functions with this name.
+        // Libraries also have functions named `main`.
         let nested =
             function("rayon::test::main", "/home/me/.cargo/registry/src/index-1/rayon-1.0.0/src/test.rs");
         let library = function("wild::main", "/home/me/.cargo/registry/src/index-1/wild-1.0.0/src/lib.rs");

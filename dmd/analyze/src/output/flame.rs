@@ -55,7 +55,7 @@ impl FlameAmount {
 pub struct FlameFrame<'a> {
     /// The function or, if it is unknown, the place.
     pub name: &'a str,
-    /// The number of frames directly below it.
+    /// The number of frames directly below this frame.
     pub children: usize,
     /// The sums of this frame and of all frames below it.
     pub sums: BlockSums,
@@ -126,7 +126,7 @@ impl<'a> FlameGrowth<'a> {
             Self { analysis, names: FlameNames::default(), records: all.collect(), nodes: Vec::new() };
         let mut amount = FlameAmount::default();
         growth.records.iter().for_each(|(_, record)| amount.sums.add(record.sums));
-        // An estimate moves blocks between stacks, so the sum of all stacks is exact unless it contains sampled blocks.
+        // An estimate only moves blocks between stacks. So the sum of all stacks is exact if no block is sampled.
         amount.estimated = analysis.estimated;
         let records = (0..growth.records.len() as u32).collect();
         let is_peak = analysis.invocations.iter().any(|invocation| invocation.at == DumpTime::Peak);

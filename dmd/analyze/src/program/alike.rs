@@ -49,7 +49,7 @@ pub(super) fn merged(
             number => add(&mut merged[number], record),
         }
     }
-    // The user may have another order.
+    // The user may have chosen a sort order other than bytes.
     let by_size = |record: &StackRecord| Reverse(record.sums.usable().unsigned_abs());
     if records.is_sorted_by_key(by_size) {
         merged.sort_by_key(by_size);

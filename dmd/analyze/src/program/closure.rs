@@ -3,11 +3,11 @@
 //! Debug information with only lines names a closure by its number, with the module of its file:
 //! `boa_gc::{closure#0}<T>`. The stack often shows the function that contains the closure, in one of two ways. A frame
 //! that calls the closure has it among its types: `try_with<boa_gc::alloc_gc::{closure_env#0}<T>>`. Or only library
-//! functions are between the closure and a function of the same file, which passed the closure to them. Without either,
-//! a closure keeps its name.
+//! functions are between the closure and a function of the same file, which passed the closure to them. If the stack
+//! shows the function in neither way, the closure keeps its name.
 //!
-//! The code of async functions and blocks has such names, too: `app::{async_fn#0}`. The runtime that polls the code has
-//! it among its types.
+//! The code of async functions and blocks also has such names: `app::{async_fn#0}`. The functions of the runtime that
+//! poll the code have it among their types.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ impl<'a> FunctionNames<'a> {
         }
         closures.extend(by_text.into_iter().filter_map(|(text, around)| {
             let closure = alone[text.index()].as_ref()?;
-            // Another line of the same closure may be on a stack with more facts.
+            // Another line of the same closure may be on a stack that shows the function that contains the closure.
             let of_name = by_name.get(&(closure.name, closure.file));
             let around = if around.is_unknown() { of_name? } else { &around };
             let function = around.function()?;
@@ -96,9 +96,9 @@ impl<'a> FunctionNames<'a> {
 /// The functions that may contain a closure.
 #[derive(Default)]
 struct OuterFunctions {
-    /// Functions from the types of its callers.
+    /// Functions whose names are in the types of the closure's callers.
     named: BTreeSet<String>,
-    /// Functions in the same file.
+    /// Functions on the stack from the closure's file.
     near: BTreeSet<String>,
 }
 
@@ -170,8 +170,8 @@ impl<'t> BareClosure<'t> {
         })
     }
 
-    /// Finds the function that contains the closure among the outer frames. The flag of a frame is true if the frame is
-    /// itself a closure without a function in its name.
+    /// Finds the function that contains the closure among the outer frames. `outer` has a flag for each frame: whether
+    /// the frame is a closure whose name does not contain a function.
     fn around<'f>(&self, outer: impl Iterator<Item = (CallFrame<'f>, bool)>, folds: &FoldRules) -> OuterName {
         for (frame, is_alone) in outer {
             let Some(function) = frame.function else { return OuterName::Unknown };
@@ -183,8 +183,8 @@ impl<'t> BareClosure<'t> {
             }
             let is_async = self.kind.starts_with("async");
             if is_async && segments(function).last().is_some_and(|last| last.starts_with("{async")) {
-                // The runtime polls the outer async function, and that function polls this one. So the types of the
-                // runtime name the outer function.
+                // The runtime polls the outer async function, and the outer function polls this function. So the types
+                // of the runtime name the outer function.
                 return OuterName::Unknown;
             }
             let is_near = frame.file == Some(self.file) && !is_async;
@@ -193,7 +193,7 @@ impl<'t> BareClosure<'t> {
                 return OuterName::Near(without_types(function).to_owned());
             }
             let fold = folds.reason(&frame);
-            // Functions of libraries and collections call closures that are passed to them.
+            // Functions of libraries and collections call closures of their callers, so the search continues there.
             if !is_near
                 && matches!(
                     fold,
@@ -208,7 +208,7 @@ impl<'t> BareClosure<'t> {
         OuterName::Unknown
     }
 
-    /// The functions that contain a closure with this number, from the types of a caller.
+    /// The functions that contain a closure with this number, according to the types in a caller's name.
     fn environments(&self, function: &str) -> BTreeSet<String> {
         let environment = format!("::{{{}_env#", self.kind);
         let is_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '{' | '}' | '#');

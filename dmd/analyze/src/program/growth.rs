@@ -1,4 +1,4 @@
-//! What grew between two times of a recording: sites and types by net growth.
+//! The growth of the heap between two times of a recording: sites and types by net growth.
 
 mod json;
 mod text;
@@ -21,13 +21,13 @@ const KEYS: [HolderKey; 2] = [HolderKey::Site, HolderKey::Type];
 
 /// The growth of a heap between two times of one recording, in total and by site and type.
 ///
-/// Growth is net: bytes that are live at the second time minus those that are live at the first. Bytes are usable
-/// bytes. [`text`](Self::text) and [`json`](Self::json) show it.
+/// Growth is net: the live bytes at the second time minus the live bytes at the first time. Bytes are usable bytes.
+/// [`text`](Self::text) and [`json`](Self::json) show the growth.
 #[derive(Debug)]
 pub struct HeapGrowth {
     times: [Duration; 2],
     total: [LiveSums; 2],
-    /// The tables by the keys; those that grew most come first.
+    /// A table for each key. The rows that grew most come first.
     tables: [Vec<GrowthRow>; 2],
     began_late: bool,
     warnings: Vec<String>,
@@ -47,7 +47,7 @@ impl HeapGrowth {
     ///
     /// # Errors
     ///
-    /// As [`Recording::between`].
+    /// Returns the same errors as [`Recording::between`].
     pub fn new(
         recording: &mut Recording,
         [from, to]: [Moment; 2],
@@ -68,7 +68,7 @@ impl HeapGrowth {
             add(&mut total, sums);
         }
         let mut tables = [const { BTreeMap::<BlockHolder, GrowthRow>::new() }; 2];
-        // The place of the stack with the largest change.
+        // The largest change of one stack of each holder. The holder's row gets the place of this stack.
         let mut largest = [const { BTreeMap::<BlockHolder, u128>::new() }; 2];
         for (stack, sums) in by_stack {
             let change = sums[0].bytes.abs_diff(sums[1].bytes);
@@ -120,13 +120,13 @@ fn add(to: &mut [LiveSums; 2], sums: [LiveSums; 2]) {
     to.iter_mut().zip(sums).for_each(|(to, sums)| to.add(sums));
 }
 
-/// The bytes by which the second amount is larger.
+/// The bytes by which the heap grew; negative if it shrank.
 fn growth([before, after]: &[LiveSums; 2]) -> i128 {
     let bytes = |sums: &LiveSums| i128::try_from(sums.bytes).unwrap_or(i128::MAX);
     bytes(after) - bytes(before)
 }
 
-/// The blocks by which the second number is larger.
+/// The number of blocks by which the heap grew; negative if it shrank.
 fn more_blocks([before, after]: &[LiveSums; 2]) -> i128 {
     i128::from(after.blocks) - i128::from(before.blocks)
 }

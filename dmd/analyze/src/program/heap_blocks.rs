@@ -43,7 +43,7 @@ pub struct BlocksOfReporter {
 const MOST_REPORTERS: usize = 100;
 
 impl HeapBlocks {
-    /// Groups the blocks of a dump. The mode of the dump decides which kinds exist.
+    /// Groups the blocks of a dump. The mode of the dump determines the kinds of blocks.
     pub fn new(dump: Dump, options: &ProgramOptions) -> Self {
         let of_analysis = AnalyzeOptions::new()
             .max_frames(usize::MAX)

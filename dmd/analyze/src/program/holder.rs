@@ -54,8 +54,8 @@ pub(super) struct BlockHolder {
     line: Option<u32>,
 }
 
-/// The maximum number of additional path parts in names that would otherwise look equal. Types in brackets get them
-/// first.
+/// The maximum number of additional path parts in names that would otherwise look equal. Types in brackets get the
+/// additional parts first.
 const FURTHER: usize = 6;
 
 impl BlockHolder {
@@ -95,7 +95,7 @@ impl BlockHolder {
             NameForm::Plain => middle(&self.whole, width),
             NameForm::Function => short_name::short(&self.whole, longer(KeptParts::FUNCTION), width),
             NameForm::Type => short_name::short(&self.whole, longer(KeptParts::TYPE), width),
-            // Without a place beside it, the name includes the crate.
+            // No place follows this name, so the name includes the crate.
             NameForm::In => {
                 let parts = longer(KeptParts::FUNCTION);
                 let end = short_name::short(&self.whole, parts, usize::MAX);

@@ -1,4 +1,5 @@
-//! Blocks that are never freed: the stacks that allocated them, how often, and which of them a library allocates once.
+//! Blocks that are never freed: the stacks that allocated them, the number of allocations, and the kinds of blocks that
+//! a library allocates once.
 
 mod json;
 mod one_time;
@@ -19,11 +20,12 @@ pub use json::LeaksJson;
 pub use one_time::OneTime;
 pub use text::LeaksText;
 
-/// The blocks of a stack count as allocated again and again if they come from at least this many twentieths of the
-/// time.
+/// The blocks of a stack count as allocated again and again if the program allocated them in at least this many
+/// twentieths of the time.
 const AGAIN: usize = 3;
 
-/// What a program frees at its exit is at least this part of the peak, in at most this part of the time.
+/// The program freed memory at its exit if it freed at least a tenth of the peak (`1 / EXIT_PART`) in the last quarter
+/// of the time (`1 / EXIT_TIME`).
 const EXIT_PART: u128 = 10;
 const EXIT_TIME: u32 = 4;
 
@@ -60,8 +62,8 @@ impl LeakOptions {
         self
     }
 
-    /// The blocks that are alive at this time of a recording: for a program that frees everything before it ends. Default:
-    /// the end.
+    /// Sets the time of a recording at which the leaked blocks are alive. Set a time before the end if the program
+    /// frees all memory before it ends. Default: the end.
     #[must_use]
     pub fn at(mut self, at: Moment) -> Self {
         self.at = Some(at);
@@ -80,9 +82,9 @@ impl LeakOptions {
 /// The way in which the blocks of a stack accumulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum StackGrowth {
-    /// The blocks come from at least [`AGAIN`] parts of the time, so their number grows.
+    /// The program allocated the blocks in at least [`AGAIN`] parts of the time, so their number grows.
     Again,
-    /// The blocks come from fewer parts of the time.
+    /// The program allocated the blocks in fewer parts of the time.
     Once,
     /// Unknown: a dump does not contain the times of allocations.
     Unknown,
@@ -114,7 +116,7 @@ struct LeakGroup {
     apart: Option<NoLeakReason>,
 }
 
-/// The blocks that are alive at the end of a recording, at another time of it, or in a dump, by the stacks that allocated
+/// The blocks that are alive in a dump, or at the end or another time of a recording, by the stacks that allocated
 /// them.
 ///
 /// Bytes are usable bytes. Two kinds of blocks are listed apart: blocks that a library or the loader allocates once
@@ -123,9 +125,9 @@ struct LeakGroup {
 pub struct Leaks {
     analysis: Analysis,
     outline: Option<RecordingOutline>,
-    /// The time whose blocks these are; `None` if it is the end.
+    /// The time at which the blocks are alive; `None` for the end.
     at: Option<Duration>,
-    /// What the program freed in one go before that.
+    /// The blocks that the program freed in one go before this time.
     freed: FreedBefore,
     warnings: Vec<String>,
     /// The stacks, sorted: leaks first, then by growth, then descending by bytes.
@@ -253,7 +255,8 @@ impl Leaks {
     }
 
     /// The blocks that the program freed in one go before it ended: their bytes, and the last time at which they were
-    /// alive. `None` if they are less than a tenth of the peak, or if that took more than a quarter of the time.
+    /// alive. `None` if the bytes are less than a tenth of the peak, or if the program freed the blocks in more than a
+    /// quarter of the time.
     pub fn freed_at_exit(&self) -> Option<(u128, Duration)> {
         let outline = self.outline.as_ref().filter(|_| self.at.is_none())?;
         let FreedBefore { bytes, after } = self.freed;
@@ -320,7 +323,7 @@ impl LeakGroup {
         self.sizes.extend(leaked.sizes);
     }
 
-    /// Bytes per second between the first and the last allocation. `None` if both are at the same time.
+    /// Bytes per second between the first and the last allocation. `None` if both allocations are at the same time.
     fn rate(&self) -> Option<f64> {
         let (first, last) = self.times?;
         let seconds = last.checked_sub(first)?.as_secs_f64();

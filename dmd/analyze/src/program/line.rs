@@ -36,7 +36,7 @@ pub fn bytes(amount: i128) -> String {
     if unit == 0 { format!("{amount} B") } else { format!("{value:.2} {}", units[unit]) }
 }
 
-/// The name of a frame's function. A function without a name gets its module and its place there.
+/// The name of a frame's function. If the name is unknown, the module and the offset in the module.
 pub(super) fn name(frame: &CallFrame<'_>, width: usize, options: &ProgramOptions) -> String {
     let Some(function) = frame.function else {
         let module = frame.module.map_or("???", |module| match options.verbose {
@@ -103,7 +103,7 @@ fn longest(texts: &[String]) -> usize {
     texts.iter().map(|text| count(text)).max().unwrap_or(0)
 }
 
-/// The places that follow names, in a column if they fit there. `room` is the width for a name and its place together.
+/// The places that follow names, in a column if they fit. `room` is the width for a name and its place together.
 /// A place that does not fit beside its name goes to the next line, indented by `below` columns.
 pub(super) fn tails(
     names: &[String],
@@ -172,7 +172,7 @@ fn least(path: &str) -> String {
     }
 }
 
-/// A path without `left_out` folders after the first one.
+/// A path without `left_out` folders after the first folder.
 fn without_folders(path: &str, left_out: usize) -> String {
     let mut parts = path.split('/');
     let first = parts.next().unwrap_or_default();

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::holder::BlockHolder;
 use crate::records::BlockSums;
 
-/// A line with less than this part of a holder's bytes has few of them.
+/// A line counts as small if it has less than a tenth (`1 / MANY`) of its holder's bytes.
 const MANY: u128 = 10;
 
 /// The sums of one holder, and of the holders below it.
@@ -30,15 +30,15 @@ impl HolderNode {
         }
     }
 
-    /// The holders below this one, sorted descending by bytes.
+    /// The holders below this holder, sorted descending by bytes.
     pub(super) fn children(&self) -> Vec<(&BlockHolder, &HolderNode)> {
         let mut children: Vec<(&BlockHolder, &HolderNode)> = self.children.iter().collect();
         children.sort_by(|(a, x), (b, y)| y.bytes().cmp(&x.bytes()).then_with(|| a.cmp(b)));
         children
     }
 
-    /// The line with the most bytes or, if it has less than half of them, the range of the lines of its file that have
-    /// many of them: `src/main.rs:27..30`.
+    /// The line with the most bytes. If this line has less than half of the holder's bytes, the range of the lines in
+    /// the same file that do not count as small: `src/main.rs:27..30`.
     pub(super) fn place(&self) -> Cow<'_, str> {
         let most = |(one, x): &(&String, &i128), (other, y): &(&String, &i128)| {
             x.abs().cmp(&y.abs()).then_with(|| other.cmp(one))

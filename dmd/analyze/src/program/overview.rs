@@ -10,7 +10,7 @@ use crate::names::{FoldRules, Workspace};
 use crate::print::{blocks, mark, number};
 use crate::records::BlockSums;
 
-/// A view shows the peak if the heap has shrunk by more than one part in this number (a tenth) since the peak.
+/// A view shows the peak if the heap has shrunk by more than a tenth (`1 / SHRUNK`) since the peak.
 const SHRUNK: u128 = 10;
 
 /// The facts of a dump about the whole life of its program. Its `Display` writes a few lines.
@@ -23,11 +23,11 @@ pub struct HeapOverview {
     statistics: Option<DumpStatistics>,
     /// Whether the counts of allocations are from a sample.
     is_sample: bool,
-    /// The sample, if all amounts are estimates from it.
+    /// The sample, if all amounts are estimates from a sample by bytes.
     sample: Option<ByteSample>,
     /// Usable bytes and blocks at the end; `None` for a cumulative dump.
     end: Option<(u128, u128)>,
-    /// Reporters have reported a block.
+    /// Whether reporters have reported a block.
     is_reported: bool,
 }
 
@@ -57,7 +57,8 @@ impl Dump {
     }
 }
 
-/// Whether the function is in the program itself, not in a shared library, by its module's name.
+/// Whether the function is in the program itself, not in a shared library. The name of the function's module shows
+/// this.
 fn is_in_program(frame: &CallFrame<'_>) -> bool {
     !frame.module.is_some_and(|module| {
         let name = module.rsplit('/').next().unwrap_or(module);
@@ -65,7 +66,7 @@ fn is_in_program(frame: &CallFrame<'_>) -> bool {
     })
 }
 
-/// How blocks at the peak count as reported.
+/// The explanation of which blocks at the peak count as reported.
 const REPORTED_SINCE: &str =
     "Reporters ran later: a block counts as reported if they reported a block of the same stack then.\n";
 
@@ -74,10 +75,10 @@ pub(super) const LATE: &str =
     "The recording began while the program ran. It contains neither older blocks nor their frees.\n";
 
 impl HeapOverview {
-    /// The facts of a dump, and the time that a view of it should show: `at`, or by default the peak if the heap has shrunk by more than a
-    /// tenth since.
+    /// The facts of a dump, and the time that a view of the dump should show. This time is `at`. If `at` is `None`, it
+    /// is the peak if the heap has shrunk by more than a tenth since the peak, else the end.
     ///
-    /// A dump from a recording has the blocks of one time only: the view shows that time.
+    /// A dump from a recording has the blocks of one time only: the view always shows this time.
     pub fn new(dump: &Dump, at: Option<DumpTime>) -> Self {
         if let Some(outline) = &dump.outline {
             return Self::from_outline(outline, dump.shown);

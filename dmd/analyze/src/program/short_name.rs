@@ -256,7 +256,7 @@ impl NameReader<'_> {
             all.pop();
         }
         all.dedup_by(|a, b| a == b && a.starts_with('{'));
-        // The parts of an async function are the function's.
+        // Items inside of an async function belong to the function: drop `{async_fn#0}` before such items.
         let last = all.len().saturating_sub(1);
         let mut at = 0;
         all.retain(|part| {

@@ -41,9 +41,9 @@ pub struct StackRows {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RowFrame {
-    /// The index of its name in [`StackRows::names`].
+    /// The index of the frame's name in [`StackRows::names`].
     pub name: u32,
-    /// The number of frames directly below it.
+    /// The number of frames directly below this frame.
     pub children: u32,
 }
 
@@ -73,8 +73,8 @@ impl StackRows {
         &self.rows
     }
 
-    /// The number of stacks without a row of their own. A row `(small)` represents them, below their innermost frame
-    /// that is in the tree.
+    /// The number of stacks without a row of their own. Rows `(small)` represent these stacks. Such a row is below the
+    /// innermost frame of its stacks that is in the tree.
     pub fn merged(&self) -> usize {
         self.merged
     }
@@ -94,7 +94,7 @@ pub(super) struct StackEntry {
     pub(super) weight: u128,
 }
 
-/// Makes rows from stacks, at most `most`, not counting the rows of small stacks. Also returns the row of each entry.
+/// Makes at most `most` rows from stacks, not counting the rows of small stacks. Also returns the row of each entry.
 pub(super) fn stack_rows(
     sides: &[HeapSide<'_>],
     entries: &[StackEntry],
@@ -155,7 +155,7 @@ struct RowBuilder {
     held: [HolderNumbers; 3],
     rows: Vec<(u32, [u32; 3])>,
     by_place: FxHashMap<(u32, [u32; 3]), u32>,
-    /// The number of rows, not counting the rows of small stacks, and its maximum.
+    /// The number of rows, not counting the rows of small stacks. `most` is the maximum of this number.
     large: usize,
     most: usize,
     merged: usize,

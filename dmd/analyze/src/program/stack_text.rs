@@ -22,7 +22,7 @@ pub(super) struct StackText<'a> {
 /// The part of a stack that a view shows.
 struct ShownFrames<'f> {
     frames: Vec<CallFrame<'f>>,
-    /// The number of folded frames before the shown ones, and after them.
+    /// The numbers of folded frames: `inner` before the shown frames, and `outer` after them.
     inner: usize,
     outer: usize,
 }
@@ -44,7 +44,7 @@ impl<'a> StackText<'a> {
     }
 
     /// Writes the stacks of one or two reports. Frames of the framework are folded, because all reports pass through
-    /// it. For the second stack, only the frames that differ from the first are written.
+    /// it. For the second stack, only the frames that differ from the first stack are written.
     pub(super) fn reports(
         &self,
         f: &mut fmt::Formatter<'_>,
@@ -105,7 +105,7 @@ impl<'a> StackText<'a> {
             options.folds.reason(frame).or_else(|| is_framework(frame).then_some(FoldReason::Library))
         };
         let FoldedStack { shown, inner, outer } = FoldedStack::with_reasons(all.len(), fold);
-        // The one shown frame would be folded, too.
+        // If all frames are folded, `FoldedStack` still shows one of them.
         let is_all_folded = matches!(shown[..], [only] if fold(only).is_some());
         let outer = match () {
             () if options.verbose => outer,
@@ -159,7 +159,7 @@ fn without_repeats(f: &mut fmt::Formatter<'_>, lines: &[String], options: &Progr
             rounds.take_while(|round| Some(*round) == first).count()
         };
         let lengths = 1..=LONGEST_ROUND.min(lines.len() - at);
-        // Of the rounds that leave out the most lines, take the shortest.
+        // Take the round that leaves out the most lines. Among equal rounds, take the shortest.
         let (length, again) = lengths
             .map(|length| (length, rounds(length)))
             .rev()

@@ -16,8 +16,8 @@ const MOST_ROWS: usize = 20;
 /// The percentage of the heap at which a table is complete.
 const ENOUGH: i128 = 80;
 
-/// The largest sites, types and crates of a heap. Its `Display` writes a table for each. A table has five rows. If
-/// these hold less than 80 % of the heap, it has up to twenty.
+/// The largest sites, types and crates of a heap. Its `Display` writes three tables. A table has five rows. If five
+/// rows hold less than 80 % of the heap, the table has up to twenty rows.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HeapSummary {
@@ -25,7 +25,7 @@ pub struct HeapSummary {
     pub total: BlockSums,
     /// The tables: by site, by type, by crate.
     pub tables: Vec<SummaryTable>,
-    /// The blocks that reporters report, and those that they do not, if they report any.
+    /// The sums of reported and of unreported blocks; `None` if no block is reported.
     pub reported: Option<[BlockSums; 2]>,
     estimated: bool,
     width: usize,

@@ -54,9 +54,9 @@ const MOST_SLICES: u64 = 10_000;
 
 /// The blocks of a recording by stack, and by the slices of time in which they were allocated and freed.
 ///
-/// Slice `n` starts after bound `n - 1` and ends with bound `n`. Slice 0 is everything up to the first bound. The
-/// blocks that are alive at bound `n` are in the cells that began in slice `n` or before, and ended later. Bytes are
-/// usable bytes, as in the flame graph. A block that was moved or resized counts as a new block.
+/// Slice `n` starts after bound `n - 1` and ends with bound `n`. Slice 0 is the time up to the first bound. A cell
+/// contains blocks that are alive at bound `n` if its blocks began in slice `n` or before, and ended in a later slice.
+/// Bytes are usable bytes, as in the flame graph. A block that was moved or resized counts as a new block.
 ///
 /// [`TimelineOptions`] bound the table.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ pub struct TimeStep {
 }
 
 /// Blocks of a row that began in the same slice and ended in the same slice. Amounts are negative in one rare case: a
-/// block ended by a move that the allocator then did not make.
+/// move ended a block, and then the allocator could not move the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TimeCell {
@@ -154,7 +154,7 @@ impl Timeline {
         self.sliced.bounds.iter().position(|bound| bound.stays).unwrap_or(0)
     }
 
-    /// The whole heap over time, in steps that are at most as long as slices. The first step is everything up to the
+    /// The whole heap over time, in steps that are at most as long as slices. The first step is the time up to the
     /// start.
     pub fn steps(&self) -> impl ExactSizeIterator<Item = TimeStep> + '_ {
         self.sliced.step_ends.iter().zip(&self.sliced.steps).map(|(end, step)| TimeStep {

@@ -119,7 +119,7 @@ impl HolderTree {
         }
         let is_small = |node: &HolderNode| node.bytes().saturating_mul(SMALL) < root.bytes();
         let large = children.iter().take_while(|(_, child)| !is_small(child)).count();
-        // A heap of only small holders gets rows, too.
+        // If all holders are small, show rows anyway.
         if large == 0 && depth == 0 { most } else { most.min(large) }
     }
 }

@@ -1,4 +1,4 @@
-//! The changes of the heap one after the other, for formats that have a history.
+//! The changes of the heap in order of time, for formats that contain a history.
 
 use core::fmt;
 use core::time::Duration;
@@ -16,9 +16,8 @@ pub struct BlockChange {
     pub time: Duration,
     /// Whether the block ends.
     pub is_end: bool,
-    /// The time when the block began. For a block that begins now, this equals `time` except in one case: the program
-    /// asked to move or resize the block, and the allocator could not. Then the old block continues with its earlier
-    /// time.
+    /// The time when the block began. For a block that begins now, `since` equals `time` except in one case: the
+    /// allocator could not move or resize a block. Then the old block continues, and `since` is its earlier time.
     pub since: Duration,
     /// The number of the stack that allocated, moved or resized the block, as in
     /// [`Recording::stacks`](super::Recording::stacks).
@@ -36,7 +35,7 @@ pub struct BlockChange {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ChangeFilter {
     All,
-    /// Blocks that began after this tick or, if it is `None`, after the start of the recording.
+    /// Blocks that began after this tick. `None` means the start of the recording.
     After(Option<u64>),
 }
 

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-/// Pairs of a tick and the nanoseconds since the start of the recording. Both ascend.
+/// Pairs of a tick and the nanoseconds since the start of the recording. Ticks and nanoseconds ascend.
 #[derive(Debug, Default)]
 pub(crate) struct TickClock {
     pairs: Vec<(u64, u64)>,
@@ -17,7 +17,7 @@ impl TickClock {
         Self { pairs: Vec::new(), length }
     }
 
-    /// Adds a pair. Ignores a pair that contradicts the last one.
+    /// Adds a pair. Ignores a pair that contradicts the last pair.
     pub(crate) fn add(&mut self, tick: u64, nanoseconds: u64) {
         if self.pairs.last().is_none_or(|last| last.0 < tick && last.1 <= nanoseconds) {
             self.pairs.push((tick, nanoseconds));

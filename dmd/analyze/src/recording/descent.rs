@@ -1,4 +1,4 @@
-//! What the program frees before its end: the last part of the time in which the heap only shrinks.
+//! The bytes that the program frees before its end: in the last part of the time, the heap only shrinks.
 
 use super::replay::{BlockEnd, ReplayObserver, ReplayedBlock};
 
@@ -13,9 +13,9 @@ pub(crate) struct DescentObserver {
     peak: u128,
     /// The highest sum since the heap last grew.
     high: u128,
-    /// The lowest sum since then.
+    /// The lowest sum since the heap had the sum `high`.
     low: u128,
-    /// The last sum near the highest one, and its tick.
+    /// The last sum near `high`, and its tick.
     last: (u128, u64),
 }
 

@@ -186,7 +186,7 @@ impl RecordingIndex {
         }
     }
 
-    /// Adds calls up to the first malformed one. The inner error is the fault of that call.
+    /// Adds calls up to the first malformed call. The inner error is the fault of the malformed call.
     fn nodes(&mut self, payload: &[u8]) -> Result<Result<(), MalformedPayload>, AnalyzeError> {
         for node in NodeDecoder::new(payload) {
             match node {

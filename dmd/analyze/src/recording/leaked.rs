@@ -43,7 +43,7 @@ pub(crate) struct FreedBefore {
     pub(crate) after: Duration,
 }
 
-/// Sees what a replay needs to show for leaks.
+/// Collects the facts about leaks during a replay.
 #[derive(Debug, Default)]
 pub(crate) struct LeakObserver {
     pub(crate) usage: StackUsage,
@@ -63,7 +63,7 @@ impl ReplayObserver for LeakObserver {
 }
 
 impl Recording {
-    /// The blocks that are alive at a time, and what the program freed before that in one go.
+    /// The blocks that are alive at a time, and the blocks that the program freed in one go before this time.
     pub(crate) fn leaked(&mut self, at: Moment) -> Result<(Vec<LeakedStack>, FreedBefore), AnalyzeError> {
         if let Moment::After(_) = at {
             super::reached(at, &self.outline()?)?;
@@ -78,8 +78,8 @@ impl Recording {
     }
 }
 
-/// The live blocks by stack, in the order of the stacks. Blocks that are older than the recording are separate. `end`
-/// is the last tick.
+/// The live blocks by stack, in the order of the stacks. Blocks that are older than the recording have entries of their
+/// own. `end` is the last tick.
 fn leaked(replay: &HeapReplay, usage: &StackUsage, clock: &TickClock, end: u64) -> Vec<LeakedStack> {
     let allocations: FxHashMap<u32, u64> =
         usage.stacks().iter().map(|usage| (usage.stack, usage.allocations)).collect();

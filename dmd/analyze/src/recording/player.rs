@@ -62,7 +62,7 @@ impl<'r> RecordingPlayer<'r> {
         Ok(Self { merge, replay, clock, next: None, length, progress })
     }
 
-    /// Continues to a time that is not before the current one.
+    /// Continues to a time that is not before the current time.
     pub(crate) fn play(
         &mut self,
         until: ReplayEnd,

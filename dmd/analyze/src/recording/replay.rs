@@ -103,7 +103,7 @@ pub(crate) struct EventCounts {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct ReplayedThread {
-    /// The address of the thread's last allocation, while that block is alive.
+    /// The address of the block that the thread allocated last, while this block is alive.
     last: u64,
     /// The block that the thread is moving, with its old address.
     moving: Option<(u64, ReplayedBlock)>,
@@ -141,7 +141,7 @@ impl HeapReplay {
         self.now
     }
 
-    /// The sums at the highest sum of usable bytes. If it occurs several times, the first time.
+    /// The sums at the peak. If the heap reached the highest sum of usable bytes several times, the first time counts.
     pub(crate) fn peak(&self) -> HeapSums {
         self.peak
     }

@@ -54,7 +54,7 @@ pub(crate) struct SliceStep {
 /// If the table gets too many cells, its slices become longer. So its memory is bounded, and its figures stay exact.
 #[derive(Debug)]
 pub(crate) struct SliceObserver {
-    /// The row of each stack. The first stack represents blocks without a stack; stacks beyond the end have its row.
+    /// The row of each stack. The first row is for blocks without a stack, and for stacks beyond the end of this list.
     rows: Vec<u32>,
     bounds: Vec<SliceBound>,
     /// The current slice of each step.
@@ -148,7 +148,7 @@ impl SliceObserver {
             }
         }
         if kept.len() == self.bounds.len() {
-            // No bound can be removed. The few slices that are left and the number of rows bound the cells.
+            // All bounds that are left must stay. So the number of cells is bounded by these few slices and the rows.
             self.max_cells = usize::MAX;
             return;
         }

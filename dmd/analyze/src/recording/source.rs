@@ -1,4 +1,4 @@
-//! The bytes of a recording: reads chunks at any place, and searches for the next good chunk after a damaged one.
+//! The bytes of a recording: reads chunks at any place, and searches for the next good chunk after a damaged chunk.
 
 use std::io::{BufReader, Chain, Read, Seek, SeekFrom};
 

@@ -78,8 +78,8 @@ impl CallTree {
         self.loaded.sort_by_key(|at| self.modules[*at].start);
     }
 
-    /// The module of a call: a loaded module or, if none contains the address, the first unloaded one that is older
-    /// than the call.
+    /// The module of a call: the loaded module that contains the address. If there is no such module, the first
+    /// unloaded module that contains the address, and whose `unloaded_since` is not after the call.
     fn module(&self, node: u32, pc: u64) -> Option<usize> {
         let holds = |at: &usize| (self.modules[*at].start..self.modules[*at].end).contains(&pc);
         let before = self.loaded.partition_point(|at| self.modules[*at].start <= pc);

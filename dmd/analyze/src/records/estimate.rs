@@ -63,7 +63,7 @@ impl StackEstimate {
     }
 }
 
-/// `whole * part / of`, exact for `part == of`.
+/// Returns `whole * part / of`. The result is exact if `part` equals `of`.
 fn portion(whole: i128, part: i128, of: i128) -> i128 {
     if part == of {
         return whole;

@@ -51,7 +51,7 @@ impl<'o> BlockGrouping<'o> {
     }
 
     /// Adds the stacks of a dump. Returns the cut stacks, the types of their blocks, and the stack that represents a
-    /// missing one.
+    /// missing stack.
     pub(super) fn add_stacks(&mut self, dump: &mut Dump) -> (CutStacks, TypeNames, CutStackId) {
         let StackGroups { options, texts, stacks, types: of_stacks, .. } = &mut self.groups;
         let with_types = options.types || options.type_frames || options.by.contains(&TableKey::Type);

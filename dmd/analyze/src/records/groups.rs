@@ -67,7 +67,7 @@ pub(super) struct StackGroups<'o> {
 pub(super) struct GroupAmount {
     pub(super) group: u32,
     pub(super) sums: BlockSums,
-    /// Whether the sums are an estimate, or the block represents others.
+    /// Whether the sums are an estimate, or the block represents other blocks.
     pub(super) estimated: bool,
 }
 

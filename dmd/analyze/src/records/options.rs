@@ -56,7 +56,7 @@ impl StackFilter {
     /// searches the lines that an analysis prints.
     pub(crate) fn keeps<'t>(&self, mut frames: impl Iterator<Item = (usize, FrameText<'t>)>) -> bool {
         let text = &*self.text;
-        // Only these texts can match a part of the number.
+        // Only a text with such a start can match a part of the frame's number.
         let with_number = text.starts_with(|c: char| c == ' ' || c == '#' || c.is_ascii_digit());
         let has = |(number, frame): (usize, FrameText<'_>)| {
             let rest = frame.without_stand_in();
@@ -141,7 +141,7 @@ impl AnalyzeOptions {
 
     /// Sets whether to drop, in a dump of the crate `dmd`, every frame that says nothing about the program, before the
     /// stack is cut: frames of allocators and libraries, and frames through which threads and `main` start. A stack
-    /// that consists only of such frames keeps one. See [`FoldRules`](crate::program::FoldRules). Default: no.
+    /// that consists only of such frames keeps one frame. See [`FoldRules`](crate::program::FoldRules). Default: no.
     #[must_use]
     pub fn fold(mut self, fold: bool) -> Self {
         self.fold = fold;

@@ -1,4 +1,4 @@
-//! Reported pointers that do not point to the start of a live block. Each is a fault of a reporter.
+//! Reported pointers that do not point to the start of a live block. Each such pointer is a fault of a reporter.
 
 use core::fmt::{self, Display};
 
@@ -18,7 +18,7 @@ pub struct ReportFault {
     pub count: u64,
     /// The first pointer.
     pub address: u64,
-    /// The function that reported the pointers: the innermost one outside of libraries and of `memory-reporter`.
+    /// The function that reported the pointers: the innermost function outside of libraries and of `memory-reporter`.
     pub reporter: String,
     /// The source line of that function; empty if it is unknown.
     pub place: String,
@@ -56,8 +56,8 @@ impl Display for ReportFault {
 }
 
 impl Dump {
-    /// Reported pointers that do not point to the start of a live block. Only dumps of the crate `dmd` have them, and
-    /// at most 1,000.
+    /// Reported pointers that do not point to the start of a live block. Only dumps of the crate `dmd` contain such
+    /// faults: at most 1,000 in each dump.
     pub fn report_faults(&self) -> Vec<ReportFault> {
         if self.faults.is_empty() {
             return Vec::new();

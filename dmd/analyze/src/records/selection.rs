@@ -27,7 +27,7 @@ pub(super) struct OfKind {
 }
 
 impl ShownGroups {
-    /// Leaves out the groups marked in `unchanged`. That list may be shorter than the list of groups.
+    /// Leaves out the groups marked in `unchanged`. The list `unchanged` may be shorter than the list of groups.
     pub(super) fn new(groups: &StackGroups<'_>, unchanged: &[bool]) -> Self {
         let mut of_kind: Vec<Vec<u32>> = groups.kinds.iter().map(|_| Vec::new()).collect();
         for (index, group) in groups.all.iter().enumerate() {

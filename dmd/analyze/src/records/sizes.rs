@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 use super::BlockSums;
 use super::groups::{NOWHERE, StackGroup, StackGroups};
 
-/// For each selected group, pairs of a usable size and its count, sorted descending. Sizes with fewer blocks than
-/// before are negative.
+/// For each selected group, pairs of a usable size and its count, sorted descending. A size is negative if the second
+/// dump of a difference has fewer blocks of this size.
 pub(super) fn sizes(groups: &StackGroups<'_>, place: &[u32], places: usize) -> Vec<Vec<(i128, i128)>> {
     // The flags of a count: whether the first dump contains the size, and whether the last dump does.
     let mut counts: Vec<FxHashMap<i128, (i128, [bool; 2])>> = vec![FxHashMap::default(); places];

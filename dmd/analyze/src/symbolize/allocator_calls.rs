@@ -10,7 +10,8 @@ const ENTRIES: &[&str] = &["__rust_alloc", "__rust_alloc_zeroed", "__rust_reallo
 /// The trait that every global allocator implements.
 const TRAIT: &str = " as core::alloc::global::GlobalAlloc>::";
 
-/// The module of the engine's wrapper. Its hooks are never inlined, so each hook has a symbol in every build.
+/// The module of the engine's wrapper of an allocator. The hooks of the wrapper are never inlined, so each hook has a
+/// symbol in every build.
 const WRAPPER: &str = "dmd::global_alloc::";
 
 /// The number of calls that belong to the allocator: from the innermost call to the outermost call with an allocator's

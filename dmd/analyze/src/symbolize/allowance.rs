@@ -22,7 +22,7 @@ impl ByteAllowance {
         self.most
     }
 
-    /// Takes bytes from the allowance, if enough are left. Returns whether it did.
+    /// Takes bytes from the allowance, if enough bytes are left. Returns whether it took the bytes.
     pub(super) fn take(&self, bytes: u64) -> bool {
         let rest = |left: u64| left.checked_sub(bytes);
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).is_ok()
@@ -43,9 +43,9 @@ pub(super) const READ: &[SectionId] = &[
     SectionId::DebugStrOffsets,
 ];
 
-/// The sections of split debug information that the look-up needs. It does not read locations, macros or units of
-/// types. But the index of a package lists them, and `gimli` finds no unit in a package that lacks a section of its
-/// index.
+/// The sections of split debug information that the look-up needs. The look-up does not read the sections of locations,
+/// macros and units of types. But the index of a package lists these sections, and `gimli` finds units only if the
+/// package has all sections of its index.
 pub(super) const SPLIT: &[SectionId] = &[
     SectionId::DebugAbbrev,
     SectionId::DebugCuIndex,
@@ -62,8 +62,8 @@ pub(super) const SPLIT: &[SectionId] = &[
     SectionId::DebugTypes,
 ];
 
-/// The unpacked size of the compressed sections among these, as the file states it. `object` never unpacks more than
-/// that. `name` returns the name of a section in the file.
+/// The unpacked size of the compressed sections among `sections`, as the file states it. `object` never unpacks more
+/// bytes than the file states. `name` returns the name of a section in the file.
 pub(super) fn unpacked_size(
     file: &object::File<'_>,
     sections: &[SectionId],

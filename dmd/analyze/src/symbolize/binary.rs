@@ -117,7 +117,8 @@ impl BinaryFiles {
         binary.with_split(path, options)
     }
 
-    /// The file with the debug information of a program. If `build_id` is not empty, the file is of that build.
+    /// The file with the debug information of a program. If `build_id` is not empty, only a file with this build id
+    /// counts.
     pub(super) fn debug_of(path: &Path, build_id: &str, options: &SymbolOptions) -> Option<PathBuf> {
         let same = |known: &FileFacts| build_id.is_empty() || known.build_id.as_deref() == Some(build_id);
         match look(path).ok().filter(same) {

@@ -12,8 +12,8 @@ use gimli::{EndianSlice, Error, Reader, ReaderOffsetId, Result, RunTimeEndian};
 use super::SymbolBound;
 use super::name::LONGEST_NAME;
 
-/// The allowed number of reads: this number for each file, and `READS_A_BYTE` for each of its bytes. A valid file needs
-/// fewer than four for each byte.
+/// The allowed number of reads for each file, in addition to `READS_A_BYTE` for each byte of the file. A valid file
+/// needs fewer than four reads for each byte.
 const READS: u64 = 1 << 20;
 const READS_A_BYTE: u64 = 8;
 
@@ -39,7 +39,7 @@ impl ReadingStack {
 pub(super) struct ReadingBounds {
     stack: ReadingStack,
     left: Cell<u64>,
-    /// The limit that reading has exceeded; `None` if it exceeded none.
+    /// The limit that reading has exceeded; `None` if all reads stayed within the limits.
     reached: Cell<Option<SymbolBound>>,
 }
 
@@ -58,7 +58,7 @@ impl ReadingBounds {
         self.left.set(self.left.get().saturating_add(READS_A_PLACE));
     }
 
-    /// The limit that reading has exceeded; `None` if it exceeded none.
+    /// The limit that reading has exceeded; `None` if all reads stayed within the limits.
     pub(super) fn reached(&self) -> Option<SymbolBound> {
         self.reached.get()
     }
@@ -182,8 +182,7 @@ impl Reader for BoundedSlice<'_> {
         Reader::to_string(&self.bytes)
     }
 
-    /// The start of a text, if the text exceeds the maximum length of a name. The start is one byte longer than the
-    /// maximum.
+    /// The text. If the text exceeds the maximum length of a name, only its start: one byte more than the maximum.
     fn to_string_lossy(&self) -> Result<Cow<'_, str>> {
         let all = self.bytes.slice();
         let kept = &all[..all.len().min(LONGEST_NAME + 1)];

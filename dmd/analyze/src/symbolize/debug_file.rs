@@ -126,7 +126,8 @@ pub(super) struct CallsAt {
     pub(super) bound: Option<SymbolBound>,
 }
 
-/// The maximum number of calls at a place: the innermost ones, and the function into which they were inlined.
+/// The maximum number of calls at a place. If a place has more calls, the look-up keeps the innermost calls, and the
+/// function into which they were inlined.
 const MOST_CALLS: usize = 256;
 
 /// A call and its place.
@@ -173,7 +174,7 @@ impl<'s> DebugFile<'s> {
         let context = match (Context::from_dwarf(dwarf), bounds.reached()) {
             (Ok(context), None) => context,
             (Err(error), None) => return Err(error.to_string()),
-            // The symbols are still usable.
+            // Continue with the symbols, without debug information.
             (_, Some(_)) => {
                 let empty = |_| Ok::<_, gimli::Error>(BoundedSlice::section(&[], sections.endian, bounds));
                 let nothing = gimli::Dwarf::load(empty).and_then(Context::from_dwarf);
@@ -238,8 +239,8 @@ impl<'s> DebugFile<'s> {
                     let raw = function.raw_name().ok()?;
                     let readable = demangle(&raw);
                     mangled = readable.as_deref().and_then(|readable| system_name(&raw, readable));
-                    // Rust's newer mangled names are complete. Mangled names of C++ contain enough if the library can
-                    // parse them.
+                    // Rust's newer mangled names are complete. A mangled name of C++ contains the path if the library
+                    // can parse the name.
                     let lacking = readable.is_none() || raw.starts_with("_ZN") && is_rust(&raw);
                     let entry = match (unit, frame.dw_die_offset) {
                         (Some(unit), Some(at)) if lacking => names.name_at(unit, at),
@@ -372,15 +373,15 @@ fn full_name(raw: &str, readable: Option<String>, entry: Option<(String, String)
 fn by_symbol(raw: &str, mangled: &str, own: &str) -> Option<String> {
     let plain = own.split('<').next().unwrap_or(own);
     if !raw.starts_with("_ZN") {
-        // Newer mangled names are complete. Their types are separate parts. The code of an async function is a closure in
-        // them.
+        // Newer mangled names are complete. Their types are separate parts. They name the code of an async function as
+        // a closure.
         let last = segments(mangled).into_iter().rfind(|part| !part.starts_with('<'))?;
         let number = plain.split_once('#').filter(|_| plain.starts_with('{'));
         let is_coded = number.is_some_and(|(_, number)| last.strip_prefix("{closure#") == Some(number));
         let at = mangled.rfind(last).filter(|_| raw.starts_with("_R") && (last == plain || is_coded))?;
         return Some(format!("{}{plain}{}", &mangled[..at], &mangled[at + last.len()..]));
     }
-    // Older mangled names do not number closures. The code of an async function is a closure in them.
+    // Older mangled names do not number closures. They name the code of an async function as a closure.
     let last = if plain.starts_with('{') { "{{closure}}" } else { plain };
     let before = mangled.strip_suffix(last).filter(|before| before.ends_with("::"))?;
     Some(format!("{before}{own}"))

@@ -7,8 +7,8 @@ use cpp_demangle::{DemangleOptions, Symbol};
 /// The maximum length of a name in bytes, for mangled and for readable names.
 pub(super) const LONGEST_NAME: usize = 1 << 16;
 
-/// The readable form of a mangled name of Rust or C++. `None` if the name is neither, or if the libraries cannot parse
-/// it.
+/// The readable form of a mangled name of Rust or C++. `None` for other names, and if the libraries cannot parse the
+/// name.
 ///
 /// The libraries accept more names than compilers write: they parse `f` as the C++ type `float`, and `RNvC1a1b` as a
 /// Rust path. But C functions may have these names, and compilers' mangled names start with an underscore.

@@ -21,9 +21,9 @@ impl ResolvedFrames {
         self.by_address.contains_key(&address)
     }
 
-    /// Looks up addresses. Each comes with the index of its module in `modules` and its offset there, or with `None` if
-    /// no module contains it. Each call of this function opens the files of the modules, which takes longer than all
-    /// look-ups in them.
+    /// Looks up addresses. Each address comes with the index of its module in `modules` and the offset in this module,
+    /// or with `None` if no module contains the address. Each call of this function opens the files of the modules.
+    /// This takes longer than all look-ups in the files.
     pub fn look_up(
         &mut self,
         addresses: &[(usize, Option<(usize, u64)>)],

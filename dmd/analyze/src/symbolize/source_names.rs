@@ -1,7 +1,8 @@
 //! The names around a line of a source file.
 //!
-//! If debug information has only lines, an inlined function has its own name and no path: every async function of a file is
-//! `{async_fn#0}`. The source, if it is there and older than the program, has the function around the line.
+//! If debug information has only lines, an inlined function has its own name and no path: every async function of a
+//! file is `{async_fn#0}`. The source file shows which function contains the line, if the file exists and is older than
+//! the program.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -98,7 +99,7 @@ fn read(file: &str, built: SystemTime) -> Option<String> {
     Some(text)
 }
 
-/// The item that a closing brace ends.
+/// An open pair of braces.
 enum SourceScope {
     /// A module, an implementation or a trait, with its name.
     Named(String),
@@ -198,7 +199,7 @@ impl<'s> SourceTokens<'s> {
         self.rest = rest;
     }
 
-    /// The length of the comment here. `None` if there is no comment.
+    /// The length of the comment at the current position. `None` if no comment starts there.
     fn comment(&self) -> Option<usize> {
         let rest = self.rest;
         if rest.starts_with("//") {
@@ -222,7 +223,8 @@ impl<'s> SourceTokens<'s> {
         Some(at)
     }
 
-    /// The length of the string or character here; 0 if there is none. `None` at the end of the file.
+    /// The length of the string or character literal at the current position; 0 if no literal starts there. `None` at
+    /// the end of the file.
     fn text(&self) -> Option<usize> {
         let rest = self.rest;
         let first = rest.chars().next()?;

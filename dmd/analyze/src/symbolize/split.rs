@@ -55,7 +55,7 @@ fn with_ending(name: &OsStr) -> OsString {
     name
 }
 
-/// The contents of files of split debug information. They must live as long as the look-up uses them.
+/// The contents of files of split debug information. This storage must live as long as the look-up uses the contents.
 #[derive(Default)]
 pub(super) struct SplitStorage {
     maps: Arena<MappedFile>,

@@ -1,5 +1,5 @@
-//! Finds the crates of a file's compilation units. They complete the names of inlined functions if debug information
-//! has only lines.
+//! Finds the crates of a file's compilation units. If debug information has only lines, the crates complete the names
+//! of inlined functions.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Debug information that is made to keep the symbolizer busy, or to deceive it.
+//! Debug information whose author wants to keep the symbolizer busy, or to deceive it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,9 +9,9 @@ use dmd_analyze::symbolize::{SymbolBound, SymbolOptions, SymbolProblem};
 use super::separate::{compile_c, run};
 use super::symbols::{Library, frames};
 
-/// A library with a function `outer` of 4,096 bytes, and the debug information in `entries`. Its abbreviations: 1 is
-/// the unit, 2 a function, 3 an inlined call, 4 a function that refers to another, 5 a block, 6 a namespace, 7 the same
-/// as 4 with a place, 8 a function at a list of places.
+/// A library with a function `outer` of 4,096 bytes, and the debug information in `entries`. The numbers of its
+/// abbreviations: 1 is the unit, 2 a function, 3 an inlined call, 4 a function that refers to another function, 5 a
+/// block, 6 a namespace, 7 the same as 4 with a place, 8 a function at a list of places.
 fn assemble(folder: &Path, entries: &str, ranges: &str) -> Library {
     let source = format!(
         r#".text

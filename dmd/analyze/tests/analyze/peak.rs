@@ -63,7 +63,7 @@ fn blocks_of_the_peak_have_a_mean_size() {
     );
 }
 
-/// A reporter has reported a block of the stack of seven blocks at the end.
+/// At the peak, one stack has seven blocks. At the end, a reporter has reported a block of this stack.
 #[test]
 fn a_block_of_the_peak_is_reported_if_one_of_its_stack_is() {
     let tables = format!(r#""peak": {{{PEAK}}}, {TABLES}"#);

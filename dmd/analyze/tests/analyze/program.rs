@@ -83,7 +83,7 @@ fn memory_by_several_keys_is_a_tree() {
     );
 }
 
-/// A closure at two lines. Only one of the stacks names the function that contains it.
+/// Two stacks with the same closure at two lines. Only the first stack names the function that contains the closure.
 const CLOSURES: [&[&str]; 2] = [
     &[
         "alloc::boxed::new<gc::Box> (STD/alloc/src/boxed.rs:286)",
@@ -147,10 +147,11 @@ fn closures_have_the_function_around_them_where_a_stack_tells() {
         let stack: Vec<&str> = [closure].into_iter().chain(callers.iter().copied()).collect();
         assert_eq!(sites(&[&stack]), [name], "{stack:#?}");
     }
-    // Two functions of one file have the same closure at the same line: it is unknown which one contains it.
+    // Two stacks contain the closure at the same line, but below different functions of its file: the function that
+    // contains the closure is unknown.
     let second = "app::run::stop (/home/me/ws/app/src/run.rs:70)";
     assert_eq!(sites(&[&[closure, near], &[closure, second]]), [format!("app::{alone}")]);
-    // At different lines, they are different closures.
+    // Closures at different lines of the file are different closures.
     let far = closure.replace(":9", ":71");
     assert_eq!(
         sites(&[&[closure, near], &[&far, second]]),

@@ -77,8 +77,8 @@ fn screens(program: &str) -> Screens {
     Screens { summary, run, view }
 }
 
-/// The percentages of the heap that the rows of the three tables name: sites, types, crates. A row such as `in app::f`
-/// names a function instead of a type, and does not count.
+/// The percentages of the heap in the rows of the three tables: sites, types, crates. A row such as `in app::f` names a
+/// function instead of a type, and does not count.
 fn named(summary: &HeapSummary) -> [f64; 3] {
     [HolderKey::Site, HolderKey::Type, HolderKey::Crate].map(|by| {
         let table = summary.tables.iter().find(|table| table.by == by).unwrap();
@@ -113,7 +113,7 @@ fn tantivy() {
     check("tantivy", [90.0, 95.0, 95.0]);
 }
 
-/// The remaining memory is in strings: their crate allocates untyped bytes.
+/// The memory without a type is in strings: the crate of the strings allocates untyped bytes.
 #[test]
 fn boa() {
     check("boa", [90.0, 75.0, 95.0]);
@@ -139,7 +139,8 @@ fn synp() {
     check("synp", [80.0, 80.0, 95.0]);
 }
 
-/// Nodes of the skip list and values of the database are also allocated as untyped bytes.
+/// The memory without a type is in nodes of the skip list and in values of the database: they are also allocated as
+/// untyped bytes.
 #[test]
 fn jemalloc() {
     check("jemalloc", [95.0, 8.0, 95.0]);

@@ -62,7 +62,7 @@ fn the_outline_has_the_facts_of_the_whole() {
     assert_eq!(outline.end.time, Duration::from_micros(70));
     let statistics = outline.statistics;
     assert_eq!((statistics.allocations, statistics.frees, statistics.reallocations), (4, 2, 1));
-    // Of the two blocks that ended by a move, only the first was the last allocation of its thread.
+    // Two blocks ended by a move. Only the first block was the last allocation of its thread.
     assert_eq!(statistics.temporary, 1);
     assert_eq!(outline.threads, 2);
     assert!(outline.is_complete);
@@ -161,7 +161,7 @@ fn a_block_that_did_not_move_is_the_block_it_was() {
     assert_eq!((statistics.allocations, statistics.reallocations), (2, 0));
 }
 
-/// Replays a script slowly: the live blocks at a time, and the first highest sum.
+/// Replays a script slowly. Returns the live blocks at a time, and the highest sum of requested bytes until then.
 fn naive(script: &Script, until: u64) -> (BTreeMap<u64, u64>, u64) {
     let start = 1_000_000;
     let mut all: Vec<_> = script.events.values().flatten().collect();
@@ -243,7 +243,7 @@ fn changes_add_up_to_the_states() {
                 };
                 let changes = recording.changes(from, to);
                 let (Ok(expected), Ok(changes)) = (expected, changes) else {
-                    // Both reject a window that ends before it starts.
+                    // `between` and `changes` reject a window that ends before it starts.
                     assert!(from.is_some(), "{from:?} {to}");
                     continue;
                 };

@@ -17,7 +17,8 @@ long outer(volatile long *x) {
 }
 ";
 
-/// Variables that move between registers have lists of locations. The index of a package lists these.
+/// Variables that move between registers have lists of locations. The index of a package contains the section of these
+/// lists.
 const WITH_LOCATIONS: &str = r#"
 #![crate_type = "cdylib"]
 #[inline(always)]
@@ -136,14 +137,15 @@ fn take_off(folder: &Path) {
 
 #[test]
 fn a_linked_debug_file_is_found_and_must_be_of_the_same_build() {
-    // Try a library with a build id, and one without.
+    // Try a library with a build id, and a library without a build id.
     for flags in [&["-g"][..], &["-g", "-fno-ident"]] {
         let folder = tempfile::tempdir().unwrap();
         let library = Library::at(compile_c(folder.path(), C_SOURCE, flags));
         take_off(folder.path());
         let has_id = !library.build_id.is_empty();
         assert_eq!(has_id, flags.len() == 1);
-        // For a dump without build ids, the notes report that, too.
+        // For a library without a build id, the notes also report that the file was not checked. Take only the note
+        // about the debug file.
         let of_debug = |said: Vec<String>| said.into_iter().find(|line| line.contains("small.debug"));
         let debug = folder.path().join("small.debug");
         let found_at = |place: &Path, options: &SymbolOptions| {

@@ -150,7 +150,7 @@ fn foreign_memory_gets_a_tag_and_never_a_derive() {
     let ids = format!("alloc::vec::Vec<gix_hash::object_id::ObjectId>::push ({STD}alloc/src/vec/mod.rs:1)");
     let tag = "   before the call in app::work (src/app.rs:1):\n   let _tag = memory_reporter::tag(\"explicit/gix-hash\");\n";
     assert_eq!(advice(&[&[&ids, main]]), tag);
-    // All that a call allocates has one piece of advice, also in crates behind the called one.
+    // All allocations below a call have one piece of advice, even if a crate that the called crate uses makes them.
     let push = format!("alloc::vec::Vec<u8>::push ({STD}alloc/src/vec/mod.rs:1)");
     let (inner, outer) = (format!("pack::read {}", package("pack")), format!("gix::find {}", package("gix")));
     let other = format!("gix::open {}", package("gix"));
@@ -160,7 +160,7 @@ fn foreign_memory_gets_a_tag_and_never_a_derive() {
         "   before the call in app::work (src/app.rs:1) and app::load (src/app.rs:9):\n   \
          let _tag = memory_reporter::tag(\"explicit/gix\");\n"
     );
-    // A crate whose code the documentation has.
+    // A crate for which the documentation contains code.
     let slots = format!(
         "alloc::vec::Vec<T,A>::into_boxed_slice<crossbeam_channel::flavors::array::Slot<app::Job>, \
          alloc::alloc::Global> ({STD}alloc/src/vec/mod.rs:1)"
@@ -242,7 +242,7 @@ fn a_value_in_an_arc_is_registered() {
    let _registration = memory_reporter::register_weak(&value);  // value: the Arc of Cache
 "
     );
-    // Another value, perhaps a part of the first.
+    // Another value, perhaps a part of the value in the `Arc`.
     assert_eq!(
         found.suggestions[1].advice(),
         "   \
@@ -271,7 +271,7 @@ tag the futures in app::answer (src/app.rs:5):
    or measure the values: memory_reporter::docs::other_crates has the code for moka
 "
     );
-    // Outside of a future, it is a closure.
+    // If no runtime polls `{{closure}}`, it is a closure of `app::answer`, not a future.
     assert!(
         advice(&[&[&push, future, "app::main (/a/src/main.rs:1)"]]).contains("tag(\"explicit/answer\");")
     );

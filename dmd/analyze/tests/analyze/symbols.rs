@@ -134,8 +134,8 @@ fn inlined_calls_get_frames_with_their_lines() {
     assert!(next.ends_with(&format!("outer ({}:9)", source.display())), "{text}");
 }
 
-/// With debug information, an inlined function has its mangled name, too. Without it, only the function with a symbol
-/// has one.
+/// With debug information, each inlined function also has a mangled name. Without debug information, only the function
+/// with a symbol has a mangled name.
 #[test]
 fn frames_keep_the_names_of_the_linker_on_request() {
     const MANGLED: &str = r#"

@@ -21,7 +21,8 @@ fn names_have_a_path_and_types() {
     check("malloc", "malloc", &[]);
     check("alloc::vec::with_capacity<own::Token>", "alloc|vec|with_capacity", &["own::Token"]);
     check("deserialize_any<a::B, c::D<e::F, G>>", "deserialize_any", &["a::B", "c::D<e::F, G>"]);
-    // The types of the owner. If the owner only has names of parameters, the types of the function.
+    // The arguments are the types of the owner. If the owner has only names of parameters, they are the types of the
+    // function.
     let name = "alloc::raw_vec::RawVec<T,A>::grow_one<own::Job, alloc::alloc::Global>";
     check(name, "alloc|raw_vec|RawVec|grow_one", &["own::Job", "alloc::alloc::Global"]);
     check("<alloc::raw_vec::RawVec<own::Job>>::grow_one", "alloc|raw_vec|RawVec|grow_one", &["own::Job"]);
@@ -136,9 +137,9 @@ fn the_caller_names_a_merged_function() {
     verdict(&["malloc", GROW, push, "app::main"], "[u32], or a type of the same layout");
     verdict(&["malloc", GROW, push, "~alloc::vec::push<i32, alloc::alloc::Global>", "app::main"], "[i32]");
     verdict(&["~alloc::vec::push<u32, a::G>", "app::generic<u32>"], "[u32], or a type of the same layout");
-    // A frame with a block of another shape is about another block.
+    // A frame whose block has another shape allocates another block.
     verdict(&["malloc", GROW, "~alloc::boxed::new<u32>", "app::main"], like);
-    // The function that runs the program's code is about another block.
+    // A library function around the program's code allocates another block.
     verdict(&["malloc", GROW, "app::f", "~alloc::vec::push<u32, alloc::alloc::Global>", "app::main"], like);
 }
 
@@ -154,7 +155,7 @@ fn nothing_is_guessed() {
     verdict(&["malloc", "alloc::raw_vec::RawVec<T,A>::grow_one", "app::f"], "in app::f");
     verdict(&["malloc", "alloc::vec::Vec<T>::push<", "app::f"], "in app::f");
     verdict(&["malloc", "smallvec::SmallVec<A>::try_grow<app::Backing>", "app::f"], "in app::f");
-    // An in-place collect reuses the block of another type.
+    // An in-place collect reuses a block whose elements have another type.
     verdict(
         &["malloc", "~alloc::vec::in_place_collect::from_iter_in_place<app::I, u8>", "app::f"],
         "in app::f",

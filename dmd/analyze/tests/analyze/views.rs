@@ -175,8 +175,8 @@ fn stackless_blocks_are_estimated_from_those_of_their_size_and_marked() {
     let text = analysis.text(&[]).to_string();
     golden("estimate.txt", &text);
     assert_eq!(analysis.total().req, 103 * 16 + 2 * 9999 + 5 * 64 + 512);
-    // `a` gets 74 of the 99 blocks, and `b` gets 25. No block with a stack has the size of the 2 blocks, or the
-    // reporter of the 5.
+    // `a` gets 74 of the 99 blocks, and `b` gets 25 blocks. The 2 blocks stay without a stack, because no block
+    // with a stack has their size. The 5 blocks stay without a stack, because no block with a stack has their reporter.
     assert!(text.contains("~78 blocks in") && text.contains("~26 blocks in"), "{text}");
     // The amounts of stacks are estimates; the total is exact.
     golden("flame-estimate.txt", &outline(&analysis, usize::MAX));

@@ -24,7 +24,7 @@ impl SuggestedSite {
 }
 
 impl MemoryOwner {
-    /// The end of a suggestion's first line.
+    /// The text after the amounts in a suggestion's first line: the owner.
     pub(super) fn title(&self) -> String {
         match &self.key {
             OwnerKey::Type(name) | OwnerKey::Function(name) | OwnerKey::C(name) => {
@@ -81,7 +81,7 @@ impl MemoryOwner {
         Ok(())
     }
 
-    /// Writes a derive and a reporter and, if no known `Arc` holds the value, a tag.
+    /// Writes the code for a derive and a reporter. If no known `Arc` holds the value, also writes the code for a tag.
     fn write_derive(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.features.is_empty() {
             let features: Vec<&str> = self.features.iter().copied().collect();
@@ -175,7 +175,8 @@ impl MemoryOwner {
     }
 }
 
-/// Whether the crate supports all programs. Its own blocks are few, and need no reporter.
+/// Whether the crate is a standard library, `memory_reporter` or `dmd`. Such a crate has only few blocks of its own,
+/// and they need no reporter.
 fn is_support(name: &str) -> bool {
     ["std", "core", "alloc", "memory_reporter", "memory_report", "dmd"].contains(&name)
 }

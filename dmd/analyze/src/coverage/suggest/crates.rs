@@ -34,7 +34,8 @@ const FEATURES: &[&str] = &[
     "uuid1",
 ];
 
-/// Crates whose types `memory_reporter::docs::other_crates` has code for. Crates with more than such types are missing.
+/// Crates for which `memory_reporter::docs::other_crates` has code. The list leaves out crates if the code covers only
+/// some of their types.
 pub(super) const OTHER_CRATES: &[&str] = &[
     "async_channel",
     "bit_vec",

@@ -15,9 +15,9 @@ pub(super) struct MemoryOwner {
     pub(super) key: OwnerKey,
     /// The types of the program that need the derive: first the type with the most bytes.
     pub(super) types: Vec<String>,
-    /// The one of these types that the program keeps in an `Arc`.
+    /// The first type in `types` that the program keeps in an `Arc`.
     pub(super) in_arc: Option<String>,
-    /// The types that the program keeps in an `Arc`, at most two.
+    /// At most two of all types that the program keeps in an `Arc`, whatever their owner is.
     pub(super) other_arcs: Vec<String>,
     /// The functions of the program and their short places: first the place with the most bytes.
     pub(super) calls: Vec<(String, String)>,
@@ -37,7 +37,7 @@ struct SiteByPlace {
 struct OwnerGroup {
     sums: BlockSums,
     estimated: bool,
-    /// By function and type.
+    /// The sites by function and type.
     sites: BTreeMap<(String, Option<String>), SiteByPlace>,
     calls: BTreeMap<(String, String), i128>,
     types: BTreeMap<String, i128>,
@@ -77,7 +77,7 @@ impl OwnerGroup {
     fn merge(&mut self, other: Self) {
         self.sums.add(other.sums);
         self.estimated |= other.estimated;
-        // Two owners have no function in common.
+        // A function has one owner, so no key is in both maps.
         self.sites.extend(other.sites);
         self.calls.extend(other.calls);
         other.types.into_iter().for_each(|(name, bytes)| *self.types.entry(name).or_default() += bytes);
@@ -133,7 +133,7 @@ impl OwnerGroups {
         self.0.entry(facts.key.clone()).or_default().add(facts);
     }
 
-    /// `in_arcs` contains the program's types that it keeps in an `Arc`.
+    /// Makes a suggestion for each owner. `in_arcs` contains the types of the program that it keeps in an `Arc`.
     pub(super) fn suggestions(
         mut self,
         in_arcs: &BTreeSet<String>,
@@ -143,8 +143,8 @@ impl OwnerGroups {
         self.0.into_iter().map(|(key, group)| group.suggestion(key, in_arcs, workspace)).collect()
     }
 
-    /// Merges a type's memory into the memory of the owner that keeps values of the type: a reporter of that owner
-    /// measures these values, too.
+    /// Merges a type's memory into the memory of the owner that keeps values of the type: the owner's reporter also
+    /// measures these values.
     fn merge_kept(&mut self) {
         let keys: Vec<OwnerKey> = self.0.keys().cloned().collect();
         for key in keys {

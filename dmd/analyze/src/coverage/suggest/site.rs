@@ -33,7 +33,7 @@ pub(super) enum OwnerKey {
 pub(super) struct StackFacts {
     pub(super) site: SuggestedSite,
     pub(super) key: OwnerKey,
-    /// The function of the program, and its place: what advice is about.
+    /// The function of the program that the advice names, and its place.
     pub(super) call: Option<(String, String)>,
     /// The program's types that the blocks contain.
     pub(super) types: Vec<String>,
@@ -48,7 +48,7 @@ pub(super) struct StackFacts {
 /// Finds the function that allocated, and the function of the program that called it.
 pub(super) struct SiteFinder<'a> {
     analysis: &'a Analysis,
-    /// Why a frame is folded, by the id of its text.
+    /// The reason why each frame is folded, by the id of the frame's text.
     folds: Vec<Option<FoldReason>>,
     framework: FrameworkSources,
     /// The program's crates. A crate without functions on any stack is missing.
@@ -106,7 +106,7 @@ impl<'a> SiteFinder<'a> {
         };
         let own_at = if dependency { caller } else { Some(at) };
         let call = own_at.map(named);
-        // The crate whose function the program calls, or that runs the thread.
+        // The called crate: the program calls its function, or it runs the thread.
         let is_library = |at: &usize| fold(*at).is_none() && self.is_library(&frames[*at]);
         let called = (at..own_at.unwrap_or(frames.len())).rev().find(is_library);
         let called = called.map_or_else(|| site.module.clone(), |at| frames[at].crate_name().into_owned());
@@ -227,7 +227,7 @@ fn is_c(function: &str, place: &str) -> bool {
 /// The collection whose function is outermost in `frames`. Without a collection, the type that the stack names.
 fn type_name(frames: &[CallFrame<'_>], verdict: Option<&TypeVerdict>) -> Option<String> {
     if let Some(TypeVerdict::Typed { shape, name, .. }) = verdict {
-        // The outermost collection would be the vector from which the box was made.
+        // Do not use the outermost collection: it is the vector from which the program made the box.
         if *shape == BlockShape::BoxedSlice {
             return Some(format!("Box<{name}>"));
         }
@@ -242,8 +242,8 @@ fn type_name(frames: &[CallFrame<'_>], verdict: Option<&TypeVerdict>) -> Option<
 }
 
 /// Whether the function of a frame belongs to another package. The path of its source file decides: cargo and the
-/// compiler keep foreign sources in these folders, and libraries of the system have relative paths or no files. Without
-/// lines, only the crate with the program's name counts as the program's own.
+/// compiler keep foreign sources in certain folders, and libraries of the system have relative paths. If the source
+/// file is unknown, only a crate with the same name as the frame's module counts as the program's own.
 fn is_dependency(frame: &CallFrame<'_>) -> bool {
     let Some(file) = frame.file else {
         let Some(module) = frame.module else { return false };

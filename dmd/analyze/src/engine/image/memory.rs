@@ -17,7 +17,7 @@ impl<'m> ImageMemory<'m> {
         Self { read, left: Cell::new(BUDGET) }
     }
 
-    /// Reads up to `into.len()` bytes. Returns the number of bytes that were there.
+    /// Reads up to `into.len()` bytes. Returns the number of bytes that it read.
     pub(super) fn read(&self, address: u64, into: &mut [u8]) -> Result<usize, AnalyzeError> {
         let left = self.left.get().checked_sub(into.len() as u64);
         let Some(left) = left else { return Err(damaged("the tables contain a cycle")) };

@@ -10,16 +10,18 @@ pub(crate) struct FoldedStack {
     pub(crate) shown: Vec<usize>,
     /// The number of folded frames before the site.
     pub(crate) inner: usize,
-    /// The number of folded frames after the last shown one.
+    /// The number of folded frames after the last shown frame.
     pub(crate) outer: usize,
 }
 
 impl FoldedStack {
-    /// Folds a stack. The site is the innermost frame that `folds` does not fold. If an executor is inside of that frame,
-    /// the site is the innermost frame of a runtime or an arena: the outer functions wait for the executor, and did not
-    /// ask for the block. If `folds` folds all frames, the site is the innermost frame that is neither an allocator's
-    /// nor a collection's. Without such a frame, it is the innermost frame that is not an allocator's, or else the
-    /// innermost frame.
+    /// Folds a stack. The site is the innermost frame that `folds` does not fold. If this frame called an executor,
+    /// directly or not, the site is the innermost frame of a runtime or an arena: the outer functions wait for the
+    /// executor, and did not ask for the block.
+    ///
+    /// If `folds` folds all frames, the site is also the innermost frame of a runtime or an arena. If there is no such
+    /// frame, the site is the innermost frame that belongs neither to an allocator nor to a collection, or else the
+    /// innermost frame that does not belong to an allocator, or else the innermost frame.
     pub(crate) fn fold(frames: &[CallFrame<'_>], folds: &FoldRules) -> Self {
         Self::with_reasons(frames.len(), |at| folds.reason(&frames[at]))
     }

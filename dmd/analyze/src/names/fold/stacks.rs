@@ -7,7 +7,7 @@ use crate::names::allocators::AllocatorFrames;
 impl Dump {
     /// Drops frames that say nothing about the program from all stacks: the allocator frames at the start of each stack
     /// and, in a dump of the crate `dmd`, the frames that `folds` folds. A stack that consists only of such frames
-    /// keeps one.
+    /// keeps one frame.
     ///
     /// Compute views that need whole stacks, such as [`types`](Self::types), before this call.
     pub fn fold(&mut self, folds: &FoldRules) {

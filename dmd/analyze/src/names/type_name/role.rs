@@ -58,8 +58,8 @@ impl FrameFacts {
         Self { role, inlined: frame.inlined, arguments }
     }
 
-    /// Whether the function is an instance for one of these types. The linker may have merged it with the instance for
-    /// another type of the same layout, and have kept either name.
+    /// Whether the function is an instance for one of the types in `typed`. The linker may have merged this instance
+    /// with the instance for another type of the same layout. It keeps the name of either instance.
     pub(super) fn is_instance_for(&self, typed: &FrameType) -> bool {
         typed.arguments.iter().any(|one| self.arguments.iter().any(|argument| mentions(argument, one)))
     }
@@ -88,7 +88,7 @@ fn role(name: &FunctionName<'_>, text: &str, line_known: bool) -> FrameRole {
     }
     let is_closure = function.starts_with("{closure") || function.starts_with("{{closure");
     let passes = INNER.iter().any(|(parent, functions)| {
-        // A function of a collection that has more arguments has the type among them, but may run the program's code.
+        // A function with more generic arguments names the block's type, but may also run the program's code.
         let any = functions.is_empty() && name.arguments.len() <= 1;
         within(parent) && (any || has(functions, function) || (is_closure && has(functions, "{closure}")))
     });

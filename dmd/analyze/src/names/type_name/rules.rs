@@ -92,7 +92,7 @@ const TABLES: &str = "hashbrown::raw hashbrown::raw::inner";
 
 use ArgumentRule::{AtLeast, OfOwner, One};
 
-/// Makes a rule for functions that run no code of others.
+/// Makes a rule for functions that run only library code.
 const fn rule(
     modules: &'static str,
     owner: &'static str,
@@ -105,7 +105,7 @@ const fn rule(
 }
 
 impl TypeRule {
-    /// Makes the same rule for functions that run code of others.
+    /// Makes the same rule for functions that also run code of the program or of element types.
     const fn runs_others(self) -> Self {
         Self { runs_others: true, ..self }
     }

@@ -11,7 +11,7 @@ const DEFAULTS: &[&str] = &[
     "std::hash::random::RandomState",
 ];
 
-/// Names in several modules of the standard library. They keep their module.
+/// Names that several modules of the standard library use. The short form of these names keeps the module.
 const AMBIGUOUS: &[&str] = &[
     "Block", "Bucket", "Channel", "Counter", "Entry", "Error", "Inner", "IntoIter", "Iter", "Node", "Packet",
     "Slot", "State", "Storage", "Value", "Weak",

@@ -121,8 +121,9 @@ impl<'f> VerdictBasis<'f> {
     }
 }
 
-/// The type of a block, from a run of frames without other frames between them: all of them are about this block. A
-/// function without inlined calls may have the name of another instance. Its caller names the right one.
+/// The type of a block, from the innermost frames up to the first frame whose role is [`FrameRole::Other`]: all these
+/// frames allocate this block. The name of a function without inlined calls may be from another instance of the
+/// function. Then the caller's name contains the right type.
 fn typed<'f>(facts: &[&'f FrameFacts], start: usize) -> Option<(&'f FrameType, TypeCertainty, usize)> {
     let mut best: Option<(&'f FrameType, TypeCertainty, usize)> = None;
     for (index, facts_of) in facts.iter().enumerate().skip(start) {
@@ -164,7 +165,7 @@ fn narrows(known: &FrameType, outer: &FrameType) -> bool {
 }
 
 /// Whether a frame's type is certain. The type is not certain if the function into which the frame was inlined is an
-/// instance for the type.
+/// instance for the type: the linker may have merged this function with another instance.
 fn certainty(facts: &[&FrameFacts], at: usize, typed: &FrameType) -> TypeCertainty {
     let whole = facts[at..].iter().find(|facts| !facts.inlined);
     match whole.is_some_and(|facts| facts.is_instance_for(typed)) {

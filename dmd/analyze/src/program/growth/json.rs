@@ -8,10 +8,15 @@ use crate::recording::LiveSums;
 
 /// Growth as JSON.
 ///
-/// The text is an object with `version` (1), `warnings`, the seconds `from` and `to`, `beganLate` (only if true: the
-/// recording began while the program ran, and knows no older blocks), `total`, and the lists `sites` and `types`, each
-/// with `name` and `place`, those that grew most first. All have the bytes `growth` (negative if they shrank), and the
-/// `bytes` and `blocks` that are alive `before` and `after`. Bytes are usable bytes.
+/// The text is an object with these members:
+/// - `version` (1) and `warnings`.
+/// - `from` and `to`: the two times in seconds.
+/// - `beganLate`, only if true: the recording started while the program ran, and does not contain older blocks.
+/// - `total`: the growth of the whole heap.
+/// - `sites` and `types`: lists of items with `name` and `place`, sorted descending by growth.
+///
+/// The total and each item have `growth` in bytes (negative if the bytes shrank), and the objects `before` and `after`
+/// with the live `bytes` and `blocks` at both times. Bytes are usable bytes.
 #[derive(Debug)]
 pub struct GrowthJson<'g> {
     growth: &'g HeapGrowth,

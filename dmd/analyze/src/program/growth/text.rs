@@ -52,7 +52,7 @@ impl<'g> GrowthText<'g> {
         self.rest(f, shrunk, "that shrank")
     }
 
-    /// The sums of rows that have no line of their own.
+    /// The sums of the rows that share one line.
     fn rest<'r>(
         &self,
         f: &mut fmt::Formatter<'_>,

@@ -1,4 +1,4 @@
-//! Groups a history by site, type and thread. The groups with the most memory get a line each.
+//! Groups a history by site, type and thread. Each of the groups with the most memory gets a line of its own.
 
 use std::collections::BTreeMap;
 

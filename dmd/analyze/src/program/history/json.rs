@@ -22,7 +22,7 @@ use crate::recording::{LIFE_LIMITS, UsageLine};
 /// - `freedByOthers`: `blocks` and `bytes` that thread `freedBy` freed or moved, and that thread `allocatedBy` had
 ///   allocated.
 ///
-/// A line has the live bytes `highest`, `atPeak` and `atEnd`, the counts `allocations` (with reallocations) and
+/// A line has the live bytes `highest`, `atPeak` and `atEnd`, the counts `allocations` (including reallocations) and
 /// `temporary`, and the bytes `allocated`. Its lists `live` (the most live bytes) and `made` (allocations and
 /// reallocations) have one number for each step. `sizes` has pairs: the largest size of a class, and the number of its
 /// allocations. `lives` has pairs: the nanoseconds at which a class of life-times ends (`null`: never), and the number

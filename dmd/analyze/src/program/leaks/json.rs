@@ -12,15 +12,16 @@ use crate::print::{JsonString, list};
 /// - `version` (1) and `warnings`.
 /// - `blocks` and `bytes` (usable bytes): the sums of all leaks. For a sample by bytes also `estimated`, and
 ///   `standardError`, an upper bound of the standard error of `bytes`.
-/// - `beganLate`, only for a recording that started while the program ran, and so does not contain older blocks.
-/// - `at`: the seconds of another time than the end; `freedAtExit`: the `bytes` that the program freed in one go before
-///   it ended, and the `seconds` until then. Each only if it applies.
+/// - `beganLate`, only if true: the recording started while the program ran, and does not contain older blocks.
+/// - `at`, only if the blocks are not from the end: their time in seconds.
+/// - `freedAtExit`, only if the program freed blocks in one go before it ended: the `bytes` of these blocks, and the
+///   last time at which they were alive, in `seconds`.
 /// - `stacks`: the number of stacks of leaks.
 /// - `leaks`: each with `blocks`, `bytes`, `requested` bytes, `sizes` (pairs of usable size and count, the largest size
-///   first), and the stack `allocatedAt`, innermost frame first. A leak of a recording
-///   also has `growth` (`again` if it is from several parts of the time, else `once`), `allocations` (all allocations
-///   of the stack, freed blocks included), the seconds `first` and `last` of its first and last block, and `times`: its
-///   blocks by twentieths of the time.
+///   first), and the stack `allocatedAt`, innermost frame first. A leak of a recording also has `growth` (`again` if
+///   the program allocated the blocks in several parts of the time, else `once`), `allocations` (all allocations of the
+///   stack, freed blocks included), `first` and `last` (the times of the first and the last block, in seconds), and
+///   `times`: the number of blocks from each twentieth of the time.
 /// - `apart`: `blocks`, `bytes` and `requested` bytes of blocks that are not leaks, with the reason as `what`.
 #[derive(Debug)]
 pub struct LeaksJson<'l> {

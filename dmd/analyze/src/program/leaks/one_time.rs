@@ -191,7 +191,8 @@ impl OneTime {
         let folds = FoldRules::new();
         let sited = FoldedStack::fold(frames, &folds);
         let site = sited.site()?;
-        // If no frame belongs to the program, the site itself belongs to a library. A runtime allocates for tasks.
+        // If no frame belongs to the program, the site is a library function. A site in a runtime counts as the
+        // program's, because a runtime allocates for tasks.
         let has_program = matches!(
             folds.reason(&frames[site]),
             None | Some(FoldReason::Arena | FoldReason::Runtime | FoldReason::Executor)

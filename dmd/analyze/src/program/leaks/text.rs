@@ -30,7 +30,7 @@ impl<'l> LeaksText<'l> {
 }
 
 impl StackGrowth {
-    /// `is_end`: the blocks are those of the end.
+    /// `is_end`: the blocks are alive at the end.
     fn title(self, is_end: bool) -> &'static str {
         match (self, is_end) {
             (Self::Again, true) => "Allocated again and again, and never freed",
@@ -172,7 +172,7 @@ impl LeaksText<'_> {
     }
 }
 
-/// A time as `--at` takes it, not later than the time itself.
+/// A time in the syntax of `--at`, rounded down.
 fn moment(time: Duration) -> String {
     let digits = if time.as_secs() < 10 { 1_000 } else { 100 };
     format!("{}s", (time.as_secs_f64() * f64::from(digits)).floor() / f64::from(digits))

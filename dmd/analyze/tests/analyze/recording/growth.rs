@@ -13,8 +13,8 @@ use crate::views::golden;
 /// The microseconds of a second.
 const SECOND: u64 = 1_000_000;
 
-/// The server keeps 1,000 bytes and 8 of slop of each of its requests, 5 a second, beside 50,000 bytes from its start. Each
-/// request also makes a block for a moment. From 34 to 36 s the server frees all.
+/// The server allocates 50,000 bytes at its start. It gets 5 requests a second, and keeps 1,000 bytes and 8 bytes of
+/// slop for each request. Each request also makes a block for a moment. From 34 to 36 s the server frees all blocks.
 fn server() -> Script {
     let mut script = Script::new();
     let (start, kept, moment) =
@@ -88,7 +88,7 @@ fn what_a_program_frees_at_its_exit_is_no_secret() {
     );
     let at = line.split("--at ").nth(1).unwrap().split(' ').next().unwrap();
 
-    // The time that the line names has the blocks.
+    // At the time that the line names, the blocks are alive.
     let before = leaks(Some(at.parse().unwrap()));
     assert!(before.blocks() >= 155, "{at}: {}", before.blocks());
     let text = before.text(5, &ProgramOptions::new()).to_string();
@@ -99,7 +99,7 @@ fn what_a_program_frees_at_its_exit_is_no_secret() {
     let json: Value = serde_json::from_str(&at_end.json(5).to_string()).unwrap();
     assert_eq!(json["freedAtExit"]["bytes"].as_u64().map(u128::from), Some(bytes));
 
-    // A heap that shrinks slowly, or only now and then, has no such end.
+    // A heap that shrinks slowly, or only now and then, counts as not freed at exit.
     let steady = Leaks::new(&mut Script::small().recording(), &LeakOptions::new(), |_| ()).unwrap();
     assert_eq!(steady.freed_at_exit(), None);
     let error =

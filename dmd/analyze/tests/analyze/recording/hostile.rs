@@ -115,7 +115,7 @@ fn damage_costs_only_the_chunk_that_has_it() {
     let (second, third) = (places[events[1]].1, places[events[1] + 1].1);
     let mut clean = open(whole.clone()).unwrap();
     let before = at(&mut clean, after(300));
-    // Also damages the header: then the length in the header points to a wrong place.
+    // If the damage is in the header, the length in the header may point to a wrong place.
     for place in [second as usize, second as usize + 9, second as usize + CHUNK_HEADER + 5] {
         let mut damaged = whole.clone();
         damaged[place] ^= 0x55;

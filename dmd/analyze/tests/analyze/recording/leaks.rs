@@ -41,7 +41,7 @@ fn the_json_has_the_same_figures() {
     assert_eq!((once["blocks"].as_u64(), once["allocations"].as_u64()), (Some(1), Some(11)));
 }
 
-/// Checks the kind of a stack. Its frames are innermost first.
+/// Checks the kind of a stack's blocks; `None` means leaks. `frames` are innermost first.
 fn check(expected: Option<OneTime>, frames: &[&str]) {
     let keys: Vec<String> = (0..frames.len()).map(|n| format!("\"F{n}\"")).collect();
     let table: Vec<String> =
@@ -123,7 +123,7 @@ fn what_the_program_makes_is_a_leak() {
     check(None, &main);
     // A library from the table calls back into the program.
     check(None, &[malloc, MAIN[0], &format!("std::io::stdio::print_to ({STD}/io/stdio.rs:7)"), MAIN[1]]);
-    // Nothing is known about functions without names.
+    // Functions without names may belong to the program.
     check(None, &["???[/app/app +0x10]", "???[/app/app +0x20]"]);
     check(None, &["??? (???:???)"]);
 }
