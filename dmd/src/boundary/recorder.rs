@@ -213,7 +213,8 @@ pub(crate) fn is_preloaded() {
     }
 }
 
-/// The engine that records, or the engine of this copy, which refuses calls because it records nothing.
+/// Returns the engine that records. If no engine records, returns the engine of this copy of the library: it refuses
+/// all calls.
 pub(crate) fn any() -> Recorder {
     running_one().unwrap_or(LOCAL)
 }

@@ -13,7 +13,7 @@ pub(crate) use crate::system::libraries::pin;
 /// its own has one.
 const MOST: usize = 8;
 
-/// The function of each program that runs its reporters; null in unused entries.
+/// One entry for each connected program: the function that runs the program's reporters. Unused entries are null.
 static PROGRAMS: [AtomicPtr<c_void>; MOST] = [const { AtomicPtr::new(null_mut()) }; MOST];
 
 /// Adds a program by its function, unless it was added before, and keeps the program loaded.

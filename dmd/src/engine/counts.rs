@@ -10,8 +10,8 @@ use crate::tables::statistics::{BlockEnd, EventStatistics};
 use crate::tables::thread;
 
 impl Engine {
-    /// The number of blocks that the engine did not record, because memory or room on the stack was short, or because
-    /// a jump left the hook.
+    /// The number of blocks that the engine did not record, because memory or stack space was short, or because a
+    /// signal handler left the hook with a jump such as `longjmp`.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed) + slot::jumps().load(Ordering::Relaxed)
     }

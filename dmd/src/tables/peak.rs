@@ -31,7 +31,7 @@ const LEVEL_SHIFT: u32 = 48;
 const STEP_BITS: u32 = 13;
 const OCTAVE_BITS: u32 = 10;
 
-/// The minimum number of bytes that all threads together may keep out of the sum.
+/// The lower bound of the allowance: all threads together may always keep this many bytes out of the sum.
 const PENDING: i64 = 16 << 10;
 const PENDING_SHIFT: u32 = 9;
 

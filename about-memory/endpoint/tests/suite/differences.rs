@@ -84,8 +84,8 @@ fn others_are_answered_while_a_difference_waits() {
     });
 }
 
-/// If a client disconnects, the turn of differences is free again. A refused client gets the remaining time of the
-/// difference that is waiting.
+/// If a client disconnects while its difference waits for the second dump, other clients can request a difference
+/// again. Until then, `Retry-After` of a refused request contains the remaining seconds of the waiting difference.
 #[test]
 fn an_abandoned_difference_ends() {
     let _alone = program::alone();

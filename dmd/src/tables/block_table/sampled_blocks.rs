@@ -37,9 +37,9 @@ impl BlockTable {
     }
 }
 
-/// Gives a page of a leaf back if all its lines are free. A line with following lines keeps its page, because the
-/// following lines would be lost. If the system's pages are larger, no page is given back, because a page also
-/// contains other lines.
+/// Gives a page of a leaf back if all its lines are free. The first line of a chain keeps its page, because it holds
+/// the pointer to the rest of the chain. If the system's pages are larger than `PAGE`, no page is given back, because
+/// such a page also contains lines outside of `lines`.
 #[cfg(target_os = "linux")]
 fn give_back(lines: &[BlockLine]) {
     if lines.iter().all(BlockLine::is_free) && memory::page_size() == PAGE as u64 {
