@@ -41,7 +41,7 @@ pub(crate) struct HistoryCommand {
     /// Show at most this many rows of each table. [default: 5; 10 with --growth; all with --json]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Columns of the text.
+    /// Width of the text, in characters.
     #[arg(long, value_name = "COLUMNS", default_value_t = 100, value_parser = clap::value_parser!(u16).range(60..))]
     width: u16,
     /// Write JSON instead of text.

@@ -43,7 +43,7 @@ pub struct TaskRow {
     /// The type of the future that the last coroutine awaits, if that future is not a coroutine. For several futures,
     /// the type that contains them.
     pub waits_for: Option<String>,
-    /// The futures that the last coroutine awaits at once, such as the futures of `join!` and `select!`.
+    /// The futures that the last coroutine awaits at once, such as the futures of `join!` and `select!`, sorted by name.
     pub branches: Vec<TaskBranch>,
     /// The number of tasks.
     pub tasks: u64,
@@ -127,12 +127,11 @@ impl TypedHeap<'_> {
         tasks.bytes =
             self.usable(&groups.values().flat_map(|(blocks, _)| blocks).copied().collect::<Vec<_>>());
         tasks.tasks = tasks.rows.iter().map(|row| row.tasks).sum();
-        let chain = |row: &TaskRow| -> Vec<_> {
-            row.awaits.iter().map(|one| (one.future.clone(), one.place.clone())).collect()
-        };
         tasks.rows.sort_by(|one, other| {
             let sizes = |row: &TaskRow| (row.retained_bytes, row.tasks);
-            sizes(other).cmp(&sizes(one)).then_with(|| chain(one).cmp(&chain(other)))
+            sizes(other)
+                .cmp(&sizes(one))
+                .then_with(|| chain_names(&one.awaits).cmp(&chain_names(&other.awaits)))
         });
         tasks
     }
@@ -142,6 +141,11 @@ impl TypedHeap<'_> {
         let all: BTreeSet<usize> = blocks.iter().copied().collect();
         all.into_iter().map(|block| self.blocks[block].usable).sum()
     }
+}
+
+/// The names and places of the futures of a chain.
+fn chain_names(awaits: &[AwaitedFuture]) -> Vec<(String, Option<(String, u32)>)> {
+    awaits.iter().map(|one| (one.future.clone(), one.place.clone())).collect()
 }
 
 /// Adds the counts of an equal chain.
@@ -162,7 +166,9 @@ fn branch<'c>(
         let count = counts.next().copied().unwrap_or_default();
         branch(info, chain, count, counts)
     });
-    let branches = branches.collect();
+    let mut branches: Vec<TaskBranch> = branches.collect();
+    // The numbers of types, and so the chains, have another order in each build.
+    branches.sort_by_cached_key(|branch| (chain_names(&branch.awaits), branch.waits_for.clone()));
     TaskBranch {
         awaits: chain.futures.iter().map(|(of, variant)| future(info, *of, *variant)).collect(),
         waits_for: chain.waits_for.map(|of| name(info, of)),

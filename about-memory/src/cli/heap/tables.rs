@@ -109,7 +109,7 @@ fn save(
         );
         for (count, text) in [
             (agreement.disagree, "name another type"),
-            (agreement.same_layout, "more do because the compiler merged functions"),
+            (agreement.same_layout, "name another type only because the compiler merged functions"),
             (agreement.owners_disagree, "name another type than other pointers to the same block"),
             (agreement.outweighed, "are outweighed by the stack and other pointers"),
         ] {

@@ -43,7 +43,7 @@ impl DumpPlan {
                 return usage("can only be about heap, resident or vsize");
             }
             if limit.is_relative() {
-                return usage("cannot be about growth");
+                return usage("must be an absolute amount, not growth");
             }
             if let Err(error) = holds(limit, 0) {
                 return usage(&error);
