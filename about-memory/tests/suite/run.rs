@@ -463,7 +463,7 @@ fn a_dump_is_written_when_an_amount_passes_a_limit() {
     assert!((40 << 20..50 << 20).contains(&bytes), "{bytes}");
 }
 
-/// A sample does not contain the heap's bytes, so the condition can never be checked. The user is told why.
+/// A sample does not contain the heap's bytes, so `run` cannot check the condition, and prints the reason.
 #[test]
 fn an_amount_that_the_process_does_not_know_is_reported() {
     let folder = tempfile::tempdir().unwrap();

@@ -47,8 +47,8 @@ pub(crate) fn has_no_record(block: *mut u8) -> bool {
     ENGINE.phase() == Phase::Sampling && ENGINE.has_no_record(block.addr()) && !internal_alloc::owns(block)
 }
 
-/// The engine that records; `None` if no engine does. The first call looks for a preloaded engine. If there is none,
-/// it starts an engine with these options, or with the options of `$DMD` if `options` is `None`.
+/// The engine that records; `None` if no engine does. The first call looks for a preloaded engine. If no engine
+/// is preloaded, it starts one with these options, or with the options of `$DMD` if `options` is `None`.
 #[inline(always)]
 pub(crate) fn current(options: &Option<Options>) -> Option<Recorder> {
     if is_off() {

@@ -40,9 +40,9 @@ pub(crate) struct ThreadSlot {
     pub(crate) end_rounds: Cell<u8>,
     /// The number of locks that this thread holds.
     pub(crate) locks: Cell<u16>,
-    /// The run for which this thread reports; 0 if there is none.
+    /// The run for which this thread reports; 0 if this thread runs no reporter.
     pub(crate) run: Cell<u32>,
-    /// The reporter of that run; 0 if there is none.
+    /// The reporter that this thread runs; 0 if this thread runs no reporter.
     pub(crate) reporter: Cell<u32>,
     /// The state that this thread has leased. Only its pool uses the type of the state.
     pub(crate) state: Cell<*mut c_void>,

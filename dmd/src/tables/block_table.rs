@@ -368,7 +368,8 @@ impl BlockTable {
         TableBlock { requested: requested as usize, slop: slop as usize, ..block }
     }
 
-    /// The word of the live or freed block that starts at this address; 0 if there is none.
+    /// The word of the live or freed block that starts at this address; 0 if the table has no such
+    /// block.
     fn value(&self, address: usize) -> u64 {
         let value = self.find_place(address).map_or(0, |place| place.word().load(Ordering::Acquire));
         // Another block may have taken the cell in the meantime.

@@ -427,7 +427,7 @@ fn a_page_that_goes_ends_its_export() {
     let (end, ended) = std::sync::mpsc::sync_channel(1);
     let write = move |_, _: Option<memory_export::dmd::RecordingWindow>, out: &mut dyn std::io::Write| {
         begin.send(()).unwrap();
-        // It may take a moment until the server is told that the page has closed the connection.
+        // The server notices only at a later write that the page has closed the connection.
         let written = (0..1000).try_for_each(|_| {
             std::thread::sleep(Duration::from_millis(5));
             out.write_all(&[0; 100_000])
