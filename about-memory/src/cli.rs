@@ -258,7 +258,10 @@ pub(crate) fn run() -> ExitCode {
         let _ = about_memory::live::before_ending(|| {});
     }
     let kinds = arguments.command.kinds();
-    let failure = match arguments.command.run() {
+    let outcome = arguments.command.run();
+    // A thread may still own a temporary folder, because `top` does not wait for its requests.
+    about_memory::temporary::remove_all();
+    let failure = match outcome {
         Ok(status) => return status.unwrap_or(ExitCode::SUCCESS),
         Err(failure) => failure,
     };

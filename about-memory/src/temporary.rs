@@ -1,9 +1,9 @@
 //! Temporary files and folders that only this user can read.
 //!
-//! Dropping a [`TemporaryFolder`] removes it. If a signal ends the process, [`remove_all`] removes the folder, and
-//! every file with a [`CleanupEntry`]. A killed process leaves its folder; the next process that creates a folder
-//! removes it. Each process keeps a file in its folder locked, so that the folder of a running process is not removed,
-//! even if the process is in another container.
+//! Dropping a [`TemporaryFolder`] removes it. When the process ends, [`remove_all`] removes the folder, and every
+//! incomplete file of [`write_new`]. A killed process leaves its folder; the next process that creates a folder removes
+//! it. Each process keeps a file in its folder locked, so that the folder of a running process is not removed, even if
+//! the process is in another container.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirEntry, File};
@@ -23,36 +23,51 @@ const UNLOCKED: &str = ".lock-new";
 /// Removing a folder is tried this many times, because another thread may still create a file in it.
 const ATTEMPTS: usize = 5;
 
-/// The files and folders that are removed if a signal ends this process.
-static CLEANUP: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// The files and folders that are removed when this process ends; `None` after [`remove_all`]. A thread that creates a
+/// file or a folder holds the lock until the entry exists, so that `remove_all` misses no path.
+static CLEANUP: Mutex<Option<BTreeSet<PathBuf>>> = Mutex::new(Some(BTreeSet::new()));
 
-fn cleanup() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+fn cleanup() -> MutexGuard<'static, Option<BTreeSet<PathBuf>>> {
     CLEANUP.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A file or a folder that [`remove_all`] removes. After the entry is dropped, `remove_all` does not remove the file.
 #[derive(Debug)]
-pub struct CleanupEntry(PathBuf);
+struct CleanupEntry(PathBuf);
 
 impl CleanupEntry {
-    /// Creates an entry for a path.
-    pub fn new(path: &Path) -> Self {
+    /// Creates an entry for a path that `create` creates. `create` also returns its value.
+    ///
+    /// # Errors
+    ///
+    /// The error of `create`, or [`io::ErrorKind::Interrupted`] after `remove_all`: the process is ending, so `create`
+    /// does not run.
+    fn create<T>(create: impl FnOnce() -> io::Result<(T, PathBuf)>) -> io::Result<(T, Self)> {
+        let mut cleanup = cleanup();
+        let Some(paths) = &mut *cleanup else {
+            return Err(io::Error::new(io::ErrorKind::Interrupted, "this process is ending"));
+        };
+        let (value, path) = create()?;
         // The path must be absolute, because the process may change its current folder.
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        cleanup().insert(path.clone());
-        Self(path)
+        let path = std::path::absolute(&path).unwrap_or(path);
+        paths.insert(path.clone());
+        Ok((value, Self(path)))
     }
 }
 
 impl Drop for CleanupEntry {
     fn drop(&mut self) {
-        cleanup().remove(&self.0);
+        if let Some(paths) = &mut *cleanup() {
+            paths.remove(&self.0);
+        }
     }
 }
 
-/// Removes the file or folder of each [`CleanupEntry`], before a signal ends this process.
+/// Removes the temporary folders and the incomplete files of this process, before it ends. From now on, threads that
+/// still run cannot create a temporary file or folder.
 pub fn remove_all() {
-    for path in core::mem::take(&mut *cleanup()) {
+    let paths = cleanup().take();
+    for path in paths.into_iter().flatten() {
         remove(&path);
     }
 }
@@ -81,8 +96,11 @@ pub fn write_new<T, E: From<io::Error>>(
     match Destination::at_path(path)? {
         Destination::Stream(_) => new_file::write(path, readers, write),
         Destination::File(path) => {
-            let mut new = NewFile::create(&path, readers)?;
-            let _entry = CleanupEntry::new(new.incomplete());
+            let (mut new, _entry) = CleanupEntry::create(|| {
+                let new = NewFile::create(&path, readers)?;
+                let incomplete = new.incomplete().to_owned();
+                Ok((new, incomplete))
+            })?;
             let written = write(new.file())?;
             new.finish()?;
             Ok(written)
@@ -115,10 +133,13 @@ impl TemporaryFolder {
     pub fn new() -> io::Result<Self> {
         let folders = std::env::temp_dir();
         sweep(&folders);
-        let folder = private_folder(PREFIX, &folders)?;
-        let lock = lock(folder.path())?;
-        let path = folder.keep();
-        Ok(Self { _entry: CleanupEntry::new(&path), _lock: lock, path })
+        let ((path, lock), entry) = CleanupEntry::create(|| {
+            let folder = private_folder(PREFIX, &folders)?;
+            let lock = lock(folder.path())?;
+            let path = folder.keep();
+            Ok(((path.clone(), lock), path))
+        })?;
+        Ok(Self { path, _lock: lock, _entry: entry })
     }
 
     /// Returns the path of the folder.

@@ -22,7 +22,6 @@ mod slots;
 mod writer;
 
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::fs;
 use std::io;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -35,7 +34,7 @@ use crate::options::Run;
 use crate::system::errno::keeping_errno;
 use crate::system::lock::Lock;
 use crate::system::slot::Inside;
-use crate::system::{clock, confined, internal_alloc, log, memory, own_stack, process, signals};
+use crate::system::{clock, confined, internal_alloc, log, memory, own_stack, process, raw_file, signals};
 use crate::tables::events::{EventKind, TableEvent};
 use crate::tables::observers::{self, EventBatch, EventSource, Observer, ObserverPlace};
 use crate::tables::statistics::BlockEnd;
@@ -289,7 +288,7 @@ impl ProcessRecording {
         about.max_frames = setup.options.max_frames as u64;
         about.mode = setup.options.mode.name().as_bytes().to_vec();
         about.options = setup.variable.unwrap_or_default().to_vec();
-        let command = fs::read("/proc/self/cmdline").unwrap_or_default();
+        let command = raw_file::read_whole(c"/proc/self/cmdline", 0);
         let command = command.strip_suffix(b"\0").unwrap_or(&command);
         about.command = command.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
         about.began_late = is_late.into();

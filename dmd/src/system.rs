@@ -48,6 +48,9 @@ pub(crate) mod process;
 pub(crate) mod process_id;
 #[cfg_attr(target_os = "linux", allow(unsafe_code, reason = "reads random bytes of the kernel"))]
 pub(crate) mod process_seed;
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "system calls")]
+pub(crate) mod raw_file;
 #[cfg_attr(not(target_os = "linux"), path = "system/session_peer_none.rs")]
 #[cfg_attr(target_os = "linux", allow(unsafe_code, reason = "uses a descriptor by its number"))]
 pub(crate) mod session_peer;

@@ -1,13 +1,12 @@
 //! The names of threads. Names of running threads are looked up from time to time, and a thread that ends records its
 //! own name.
 
-use std::fs;
-
 use dmd_format::recording::{RecordedThread, encode_threads};
+use dmd_format::tables::THREAD_NAME;
 
 use crate::recording::slots::{self, BufferSlot};
-use crate::system::background;
 use crate::system::lock::{Lock, LockedValue};
+use crate::system::{background, threads};
 
 /// The payload of the next chunk.
 static NAMES: LockedValue<Vec<u8>> = LockedValue::new(Vec::new());
@@ -34,8 +33,10 @@ pub(super) fn forget() {
 pub(super) fn take() -> Vec<u8> {
     let mut payload = core::mem::take(&mut *NAMES.hold());
     for (number, system_id) in slots::all().filter_map(BufferSlot::nameless) {
-        let name = fs::read(format!("/proc/self/task/{system_id}/comm")).unwrap_or_default();
-        let name = name.strip_suffix(b"\n").unwrap_or(&name).to_vec();
+        let mut name = [0; THREAD_NAME];
+        let filled = threads::read(system_id.into(), "comm", &mut name);
+        let name = &name[..filled];
+        let name = name.strip_suffix(b"\n").unwrap_or(name).to_vec();
         encode_threads(&mut payload, [&RecordedThread { number, system_id, name }]);
     }
     payload

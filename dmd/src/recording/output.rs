@@ -16,7 +16,7 @@ use crate::engine::ENGINE;
 use crate::recording::buffer::{self, EventBuffer};
 use crate::system::lock::{Lock, LockUse, LockedValue};
 use crate::system::pages::{self, DumpVec};
-use crate::system::{clock, log};
+use crate::system::{clock, log, raw_file};
 use crate::tables::trace_id::TraceId;
 
 /// The approximate size of a chunk of nodes or live blocks, in bytes.
@@ -115,6 +115,7 @@ impl RecordingOutput {
         if written.is_err() {
             // Cut the incomplete chunk off.
             let _ = file.set_len(self.length);
+            raw_file::close_file(file);
             return written;
         }
         self.length += bytes.len() as u64;
@@ -135,7 +136,7 @@ impl RecordingOutput {
         };
         self.framed = framed;
         if let Err(error) = written {
-            self.file = None;
+            self.close();
             FAILED.store(true, Ordering::Relaxed);
             log::say_anyway(format_args!("the recording {} ends here: {error}", self.path.display()));
         }
@@ -231,7 +232,13 @@ impl RecordingOutput {
     pub(super) fn end(&mut self, mut end: RecordingEnd) {
         end.lost_events += self.lost_events;
         self.chunk(ChunkKind::End, &end.encode());
-        self.file = None;
+        self.close();
+    }
+
+    fn close(&mut self) {
+        if let Some(file) = self.file.take() {
+            raw_file::close_file(file);
+        }
     }
 
     /// Forgets the file, since the file belongs to the parent. The child of a fork calls this.

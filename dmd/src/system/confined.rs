@@ -7,12 +7,12 @@
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 #[cfg(target_os = "linux")]
-use std::fs::File;
-#[cfg(target_os = "linux")]
-use std::io::{self, Read};
+use std::io;
 
 #[cfg(target_os = "linux")]
 use crate::system::errno::keeping_errno;
+#[cfg(target_os = "linux")]
+use crate::system::raw_file;
 use crate::system::slot::slot;
 
 /// The address of the first thread's slot. It is valid as long as that thread lives.
@@ -66,8 +66,7 @@ pub fn is_confined() -> bool {
 fn filters_at_start() -> bool {
     // The buffer is not on the heap: the heap belongs to the program, or is not set up yet.
     let mut status = [0; 4096];
-    let file = File::open("/proc/self/status");
-    let read = file.and_then(|mut file| file.read(&mut status)).unwrap_or_default();
+    let read = raw_file::read_start(c"/proc/self/status", &mut status);
     let status = &status[..read];
     let line = status.split(|byte| *byte == b'\n').find(|line| line.starts_with(b"Seccomp:"));
     line.is_some_and(|line| !line.ends_with(b"\t0"))

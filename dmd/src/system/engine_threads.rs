@@ -23,8 +23,6 @@ use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
-use std::fs::File;
-use std::io::Read;
 
 use switch::{GO_ON, WORDS, clone_onto, leave};
 pub(crate) use wake_up::{prepare as prepare_descriptors, wait_for};
@@ -32,7 +30,7 @@ pub(crate) use wake_up::{prepare as prepare_descriptors, wait_for};
 use crate::system::bell::Bell;
 use crate::system::errno::keeping_errno;
 use crate::system::slot::{ThreadSlot, slot, thread_pointer};
-use crate::system::{clock, confined, memory, signals};
+use crate::system::{clock, confined, memory, raw_file, signals};
 
 /// The code that an engine thread runs.
 pub(crate) type ThreadBody = Box<dyn FnOnce() + Send>;
@@ -396,8 +394,13 @@ fn continue_now() {
 /// Ends this engine thread if only engine threads are left. If all threads of the program end by the raw system call,
 /// the process ends only when its engine threads end.
 pub(crate) fn end_if_alone() {
+    // The number of links shows the number of threads, and needs no descriptor.
+    let own = ENGINE_THREADS.iter().filter(|engine_thread| !engine_thread.is_gone()).count();
+    if task_links() != Some(2 + 1 + own) {
+        return;
+    }
     let mut text = [0; 1024];
-    let read = File::open("/proc/self/stat").and_then(|mut file| file.read(&mut text)).unwrap_or(0);
+    let read = raw_file::read_start(c"/proc/self/stat", &mut text);
     let text = &text[..read];
     // The name of the program, in parentheses, may contain any characters.
     let Some(after) = text.iter().rposition(|byte| *byte == b')').and_then(|end| text.get(end + 2..)) else {
@@ -406,10 +409,23 @@ pub(crate) fn end_if_alone() {
     let mut fields = after.split(|byte| *byte == b' ');
     let first_has_ended = fields.next() == Some(b"Z");
     let threads = fields.nth(16).and_then(|field| str::from_utf8(field).ok()?.parse::<usize>().ok());
-    let own = ENGINE_THREADS.iter().filter(|engine_thread| !engine_thread.is_gone()).count();
     if is_engine_thread() && first_has_ended && threads == Some(1 + own) {
         end();
     }
+}
+
+/// Returns the number of links of the process's folder of threads: 2 and the number of threads. Makes the system call
+/// itself, because `libdmd.so` replaces the functions of the C library that would return the number.
+fn task_links() -> Option<usize> {
+    let path = c"/proc/self/task".as_ptr();
+    let mut folder = core::mem::MaybeUninit::<libc::statx>::zeroed();
+    // SAFETY: the path ends in 0, and `folder` is a place for the answer.
+    let answer = unsafe {
+        libc::syscall(libc::SYS_statx, libc::AT_FDCWD, path, 0, libc::STATX_NLINK, folder.as_mut_ptr())
+    };
+    // SAFETY: all bytes are initialized: zeros, or the answer.
+    let folder = unsafe { folder.assume_init() };
+    (answer == 0).then_some(folder.stx_nlink as usize)
 }
 
 /// Runs a call of the program while there are no engine threads.

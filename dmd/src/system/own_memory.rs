@@ -2,22 +2,21 @@
 
 #[cfg(target_os = "linux")]
 mod by_system {
-    use std::fs::File;
-    use std::os::unix::fs::FileExt;
+    use crate::system::raw_file::RawFile;
 
     /// The kernel's file of the process's memory; `None` if it cannot be opened. A process that has changed its user
     /// may not open the file.
-    pub(crate) struct OwnMemory(Option<File>);
+    pub(crate) struct OwnMemory(Option<RawFile>);
 
     impl OwnMemory {
         pub(crate) fn open() -> Self {
-            Self(File::open("/proc/self/mem").ok())
+            Self(RawFile::open(c"/proc/self/mem").ok())
         }
 
         /// Fills `window` with the bytes at an address. Returns false if that fails.
         pub(crate) fn read(&self, address: usize, window: &mut [u8]) -> bool {
             match &self.0 {
-                Some(memory) => memory.read_exact_at(window, address as u64).is_ok(),
+                Some(memory) => memory.read_exact_at(window, address as u64),
                 None => read_by_call(address, window),
             }
         }

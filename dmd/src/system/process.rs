@@ -5,8 +5,6 @@ mod again;
 
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use dmd_format::first_process::{self, FirstProcess};
@@ -15,6 +13,8 @@ use crate::options::Options;
 use crate::system::memory::Arena;
 use crate::system::path_bytes::path_of;
 use crate::system::process_id::{self, ProcessCell, ProcessIdentity};
+#[cfg(target_os = "linux")]
+use crate::system::raw_file;
 #[cfg(target_os = "linux")]
 use crate::system::session_peer::SessionPeer;
 use crate::system::{confined, fork};
@@ -177,16 +177,19 @@ static RESIDENT_PEAK: AtomicU64 = AtomicU64::new(0);
 
 /// Stores the current peak of the resident memory. Call this before a dump: reporters, symbols and the dump itself may
 /// raise the peak.
+#[cfg(target_os = "linux")]
 pub(crate) fn note_resident_peak() {
     // The buffer is on the stack, because the heap belongs to the program.
     let mut status = [0; 4096];
-    let file = File::open("/proc/self/status");
-    let read = file.and_then(|mut file| file.read(&mut status)).unwrap_or_default();
+    let read = raw_file::read_start(c"/proc/self/status", &mut status);
     let status = str::from_utf8(&status[..read]).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
     RESIDENT_PEAK.store(kib.unwrap_or_default() << 10, Ordering::Relaxed);
 }
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn note_resident_peak() {}
 
 /// The peak that [`note_resident_peak`] stored; `None` if the system does not give the peak.
 pub(crate) fn resident_peak() -> Option<u64> {

@@ -1,7 +1,7 @@
 //! Lists the stacks of all threads of this process for a reader of a copy: the copy itself has only one thread.
 //! `dmd_format::tables` describes the layout.
 
-use core::ffi::{CStr, c_int};
+use core::ffi::CStr;
 use core::iter;
 use core::slice;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -10,6 +10,7 @@ use std::io::{Cursor, Write as _};
 use dmd_format::tables::{RECORDED, THREAD, THREAD_NAME};
 
 use crate::system::memory;
+use crate::system::raw_file::{self, RawFile};
 
 /// The size of the table in bytes. The part for the system's threads has room for about 26,000 threads. Untouched
 /// pages take no memory.
@@ -117,11 +118,13 @@ fn place_of(number: u64) -> (u64, u64) {
 
 /// Calls `each` with the name of each thread's folder.
 pub(super) fn for_each_thread(mut each: impl FnMut(&[u8])) {
-    let folder = open(c"/proc/self/task");
+    let Ok(folder) = RawFile::open(c"/proc/self/task") else { return };
     let mut list = [0; LIST];
     loop {
-        // SAFETY: `list` is a valid place for a part of the list. The call fails if there is no folder.
-        let filled = unsafe { libc::syscall(libc::SYS_getdents64, folder, list.as_mut_ptr(), list.len()) };
+        // SAFETY: `list` is a valid place for a part of the list.
+        let filled = unsafe {
+            libc::syscall(libc::SYS_getdents64, folder.descriptor(), list.as_mut_ptr(), list.len())
+        };
         let Some(mut rest) = usize::try_from(filled).ok().and_then(|filled| list.get(..filled)) else {
             break;
         };
@@ -135,7 +138,6 @@ pub(super) fn for_each_thread(mut each: impl FnMut(&[u8])) {
             rest = &rest[length..];
         }
     }
-    close(folder);
 }
 
 /// Reads the start of a file of a thread. `name` is the name of the thread's folder. Returns the number of bytes read.
@@ -145,26 +147,11 @@ pub(super) fn read_of_thread(name: &[u8], file: &str, into: &mut [u8]) -> usize 
 }
 
 /// Reads the start of a file of a thread. Returns the number of bytes read.
-fn read(number: u64, file: &str, into: &mut [u8]) -> usize {
+pub(crate) fn read(number: u64, file: &str, into: &mut [u8]) -> usize {
     let mut path = [0; PATH];
     let Ok(()) = write!(Cursor::new(&mut path[..PATH - 1]), "/proc/self/task/{number}/{file}") else {
         return 0;
     };
     let Ok(path) = CStr::from_bytes_until_nul(&path) else { return 0 };
-    let file = open(path);
-    // SAFETY: `into` is a valid place for these bytes. The call fails if there is no file.
-    let filled = unsafe { libc::read(file, into.as_mut_ptr().cast(), into.len()) };
-    close(file);
-    usize::try_from(filled).unwrap_or(0)
-}
-
-/// Opens a file. Returns its descriptor, or -1.
-fn open(path: &CStr) -> c_int {
-    // SAFETY: the path ends in 0.
-    unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) }
-}
-
-fn close(descriptor: c_int) {
-    // SAFETY: this module opened the descriptor, or it is -1, which the call rejects.
-    unsafe { libc::close(descriptor) };
+    raw_file::read_start(path, into)
 }

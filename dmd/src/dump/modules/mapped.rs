@@ -1,12 +1,10 @@
 //! Lists the modules by the kernel's mappings. Engine threads and the child of a fork do not take the loader's lock:
 //! in the child, a thread of the parent may have held the lock, and then the lock is never released.
 
-use std::fs::File;
-use std::io::Read;
-
 use super::DumpModule;
 use super::loaded::build_id;
 use crate::system::own_memory::OwnMemory;
+use crate::system::raw_file;
 
 /// The maximum number of bytes of headers, or of notes. No linker makes more.
 const MOST: usize = 64 << 10;
@@ -28,11 +26,7 @@ fn read(memory: &OwnMemory, address: usize, bytes: usize) -> Option<Vec<u8>> {
 
 /// The modules that are mapped.
 pub(super) fn modules() -> Vec<DumpModule> {
-    let mut maps = Vec::with_capacity(ROOM);
-    let read = File::open("/proc/self/maps").and_then(|mut file| file.read_to_end(&mut maps));
-    if read.is_err() {
-        return Vec::new();
-    }
+    let maps = raw_file::read_whole(c"/proc/self/maps", ROOM);
     let memory = OwnMemory::open();
     let mappings: Vec<_> = maps.split(|byte| *byte == b'\n').filter_map(MappingLine::parse).collect();
     let mut modules = Vec::<DumpModule>::new();
