@@ -1,0 +1,346 @@
+//! The table of allocators: the names of their functions, and the places of sizes and blocks among the arguments.
+
+use FunctionCall::{Allocate, AllocateInto, AllocateText, Free, Reallocate, ResizeInPlace};
+
+/// Hooks pass this many arguments on. No function of the table has more.
+pub const MAX_ARGUMENTS: usize = 5;
+
+/// What a function does with a block, and the places of its arguments, counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FunctionCall {
+    /// Returns a new block, or null.
+    Allocate {
+        /// The size in bytes, or the size of one element.
+        size: u8,
+        /// The number of elements.
+        count: Option<u8>,
+    },
+    /// Writes the address of a new block to the first argument, and returns 0. The size is the third argument.
+    AllocateInto,
+    /// Returns a new text that ends in 0, or null.
+    AllocateText,
+    /// Ends the block in the first argument, which may be null.
+    Free,
+    /// Returns the block with a new size, perhaps elsewhere, or null.
+    Reallocate {
+        /// The block, which may be null.
+        block: u8,
+        /// The new size in bytes, or the size of one element.
+        size: u8,
+        /// The number of elements.
+        count: Option<u8>,
+        /// Whether the function frees the block if it returns null.
+        frees_on_failure: bool,
+    },
+    /// Changes the size of the block in the first argument, which stays where it is. The wanted size is the second
+    /// argument. Returns the usable size.
+    ResizeInPlace,
+}
+
+const SIZE: FunctionCall = Allocate { size: 0, count: None };
+const SIZE_SECOND: FunctionCall = Allocate { size: 1, count: None };
+const COUNT_SIZE: FunctionCall = Allocate { size: 1, count: Some(0) };
+const COUNT_SIZE_SECOND: FunctionCall = Allocate { size: 2, count: Some(1) };
+
+const fn reallocate(block: u8, size: u8) -> FunctionCall {
+    Reallocate { block, size, count: None, frees_on_failure: false }
+}
+const REALLOCATE: FunctionCall = reallocate(0, 1);
+const REALLOCATE_COUNT: FunctionCall =
+    Reallocate { block: 0, size: 2, count: Some(1), frees_on_failure: false };
+
+/// A function of an allocator.
+#[derive(Clone, Copy, Debug)]
+pub struct AllocatorFunction {
+    /// The name behind the family's prefix.
+    pub name: &'static str,
+    /// What the function does.
+    pub call: FunctionCall,
+}
+
+const fn function(name: &'static str, call: FunctionCall) -> AllocatorFunction {
+    AllocatorFunction { name, call }
+}
+
+/// An allocator with the names of its functions.
+#[derive(Debug)]
+pub struct AllocatorFamily {
+    /// The name for people.
+    pub name: &'static str,
+    /// Precedes the names of all functions of the table.
+    pub prefix: &'static str,
+    /// The functions that allocate and free blocks.
+    pub functions: &'static [AllocatorFunction],
+    /// The function that returns the usable size of a live block.
+    pub usable_size: Option<&'static str>,
+    /// Functions whose effect on blocks no hook can follow. A program that calls one of them is refused.
+    pub unsupported: &'static [&'static str],
+    /// The starts of names of the allocator's own code. Its calls of its own functions stay as they are.
+    pub own_code: &'static [&'static str],
+    /// A text in the allocator's code, by which a stripped program is recognized.
+    pub text: Option<&'static [u8]>,
+}
+
+const JEMALLOC: &[AllocatorFunction] = &[
+    function("malloc", SIZE),
+    function("calloc", COUNT_SIZE),
+    function("realloc", REALLOCATE),
+    function("free", Free),
+    function("posix_memalign", AllocateInto),
+    function("aligned_alloc", SIZE_SECOND),
+    function("memalign", SIZE_SECOND),
+    function("valloc", SIZE),
+    function("mallocx", SIZE),
+    function("rallocx", REALLOCATE),
+    function("xallocx", ResizeInPlace),
+    function("dallocx", Free),
+    function("sdallocx", Free),
+    function("free_sized", Free),
+    function("free_aligned_sized", Free),
+];
+
+const MIMALLOC: &[AllocatorFunction] = &[
+    function("malloc", SIZE),
+    function("malloc_small", SIZE),
+    function("zalloc", SIZE),
+    function("zalloc_small", SIZE),
+    function("calloc", COUNT_SIZE),
+    function("mallocn", COUNT_SIZE),
+    function("malloc_aligned", SIZE),
+    function("malloc_aligned_at", SIZE),
+    function("zalloc_aligned", SIZE),
+    function("zalloc_aligned_at", SIZE),
+    function("calloc_aligned", COUNT_SIZE),
+    function("calloc_aligned_at", COUNT_SIZE),
+    function("realloc", REALLOCATE),
+    function("rezalloc", REALLOCATE),
+    function("expand", REALLOCATE),
+    function("reallocf", Reallocate { block: 0, size: 1, count: None, frees_on_failure: true }),
+    function("reallocn", REALLOCATE_COUNT),
+    function("reallocarray", REALLOCATE_COUNT),
+    function("recalloc", REALLOCATE_COUNT),
+    function("realloc_aligned", REALLOCATE),
+    function("realloc_aligned_at", REALLOCATE),
+    function("rezalloc_aligned", REALLOCATE),
+    function("rezalloc_aligned_at", REALLOCATE),
+    function("recalloc_aligned", REALLOCATE_COUNT),
+    function("recalloc_aligned_at", REALLOCATE_COUNT),
+    function("free", Free),
+    function("cfree", Free),
+    function("free_size", Free),
+    function("free_aligned", Free),
+    function("free_size_aligned", Free),
+    function("strdup", AllocateText),
+    function("strndup", AllocateText),
+    function("realpath", AllocateText),
+    function("posix_memalign", AllocateInto),
+    function("memalign", SIZE_SECOND),
+    function("aligned_alloc", SIZE_SECOND),
+    function("valloc", SIZE),
+    function("pvalloc", SIZE),
+    function("new", SIZE),
+    function("new_nothrow", SIZE),
+    function("new_aligned", SIZE),
+    function("new_aligned_nothrow", SIZE),
+    function("new_n", COUNT_SIZE),
+    function("new_realloc", REALLOCATE),
+    function("new_reallocn", REALLOCATE_COUNT),
+    function("heap_malloc", SIZE_SECOND),
+    function("heap_malloc_small", SIZE_SECOND),
+    function("heap_zalloc", SIZE_SECOND),
+    function("heap_calloc", COUNT_SIZE_SECOND),
+    function("heap_mallocn", COUNT_SIZE_SECOND),
+    function("heap_malloc_aligned", SIZE_SECOND),
+    function("heap_malloc_aligned_at", SIZE_SECOND),
+    function("heap_zalloc_aligned", SIZE_SECOND),
+    function("heap_zalloc_aligned_at", SIZE_SECOND),
+    function("heap_calloc_aligned", COUNT_SIZE_SECOND),
+    function("heap_calloc_aligned_at", COUNT_SIZE_SECOND),
+    function("heap_realloc", reallocate(1, 2)),
+    function("heap_rezalloc", reallocate(1, 2)),
+    function("heap_realloc_aligned", reallocate(1, 2)),
+    function("heap_realloc_aligned_at", reallocate(1, 2)),
+    function("heap_rezalloc_aligned", reallocate(1, 2)),
+    function("heap_strdup", AllocateText),
+];
+
+const SNMALLOC: &[AllocatorFunction] = &[
+    function("rust_alloc", SIZE_SECOND),
+    function("rust_alloc_zeroed", SIZE_SECOND),
+    function("rust_dealloc", Free),
+    function("rust_realloc", reallocate(0, 3)),
+    function("malloc", SIZE),
+    function("calloc", COUNT_SIZE),
+    function("realloc", REALLOCATE),
+    function("free", Free),
+    function("cfree", Free),
+    function("memalign", SIZE_SECOND),
+    function("aligned_alloc", SIZE_SECOND),
+    function("posix_memalign", AllocateInto),
+    function("reallocarray", REALLOCATE_COUNT),
+];
+
+const RPMALLOC: &[AllocatorFunction] = &[
+    function("malloc", SIZE),
+    function("zalloc", SIZE),
+    function("calloc", COUNT_SIZE),
+    function("realloc", REALLOCATE),
+    function("free", Free),
+    function("aligned_alloc", SIZE_SECOND),
+    function("aligned_zalloc", SIZE_SECOND),
+    function("aligned_calloc", COUNT_SIZE_SECOND),
+    function("aligned_realloc", reallocate(0, 2)),
+    function("memalign", SIZE_SECOND),
+    function("posix_memalign", AllocateInto),
+];
+
+const TCMALLOC: &[AllocatorFunction] = &[
+    function("BridgeTCMallocInternalNewAlignedNothrow", SIZE),
+    function("BridgePrepareReallocAligned", REALLOCATE),
+    function("TCMallocInternalNew", SIZE),
+    function("TCMallocInternalNewAligned", SIZE),
+    function("TCMallocInternalNewNothrow", SIZE),
+    function("TCMallocInternalNewAlignedNothrow", SIZE),
+    function("TCMallocInternalNewArray", SIZE),
+    function("TCMallocInternalNewArrayNothrow", SIZE),
+    function("TCMallocInternalNewArrayAligned", SIZE),
+    function("TCMallocInternalMalloc", SIZE),
+    function("TCMallocInternalCalloc", COUNT_SIZE),
+    function("TCMallocInternalRealloc", REALLOCATE),
+    function("TCMallocInternalMemalign", SIZE_SECOND),
+    function("TCMallocInternalAlignedAlloc", SIZE_SECOND),
+    function("TCMallocInternalPosixMemalign", AllocateInto),
+    function("TCMallocInternalFree", Free),
+    function("TCMallocInternalCfree", Free),
+    function("TCMallocInternalFreeSized", Free),
+    function("TCMallocInternalFreeAlignedSized", Free),
+    function("TCMallocInternalSdallocx", Free),
+    function("TCMallocInternalDelete", Free),
+    function("TCMallocInternalDeleteSized", Free),
+    function("TCMallocInternalDeleteAligned", Free),
+    function("TCMallocInternalDeleteSizedAligned", Free),
+    function("TCMallocInternalDeleteArray", Free),
+    function("TCMallocInternalDeleteArraySized", Free),
+    function("TCMallocInternalDeleteArrayAligned", Free),
+    function("TCMallocInternalDeleteArraySizedAligned", Free),
+];
+
+const GPERFTOOLS: &[AllocatorFunction] = &[
+    function("malloc", SIZE),
+    function("calloc", COUNT_SIZE),
+    function("realloc", REALLOCATE),
+    function("free", Free),
+    function("free_sized", Free),
+    function("cfree", Free),
+    function("memalign", SIZE_SECOND),
+    function("posix_memalign", AllocateInto),
+    function("valloc", SIZE),
+    function("new", SIZE),
+    function("new_nothrow", SIZE),
+    function("newarray", SIZE),
+    function("delete", Free),
+    function("delete_sized", Free),
+    function("deletearray", Free),
+    function("deletearray_sized", Free),
+];
+
+/// Rust's own functions: each call of a `GlobalAlloc` passes through them.
+const RUST: &[AllocatorFunction] = &[
+    function("__rust_alloc", SIZE),
+    function("__rust_alloc_zeroed", SIZE),
+    function("__rust_dealloc", Free),
+    function("__rust_realloc", reallocate(0, 3)),
+];
+
+/// The index of [`FAMILIES`] of Rust's own functions. They are hooked only if no other family is.
+pub(crate) const SHIMS: usize = 7;
+
+/// All allocators. The functions of [`SHIMS`] have names that differ by compiler.
+pub static FAMILIES: [AllocatorFamily; 8] = [
+    AllocatorFamily {
+        name: "jemalloc",
+        prefix: "_rjem_",
+        functions: JEMALLOC,
+        usable_size: Some("malloc_usable_size"),
+        unsupported: &["batch_alloc"],
+        own_code: &["_rjem_"],
+        text: Some(b"/etc/_rjem_malloc.conf\0"),
+    },
+    AllocatorFamily {
+        name: "jemalloc",
+        prefix: "je_",
+        functions: JEMALLOC,
+        usable_size: Some("malloc_usable_size"),
+        unsupported: &["batch_alloc"],
+        own_code: &["je_"],
+        text: Some(b"/etc/malloc.conf\0"),
+    },
+    AllocatorFamily {
+        name: "mimalloc",
+        prefix: "mi_",
+        functions: MIMALLOC,
+        usable_size: Some("usable_size"),
+        unsupported: &[
+            "heap_destroy",
+            "heap_recalloc",
+            "heap_recalloc_aligned",
+            "heap_recalloc_aligned_at",
+            "heap_rezalloc_aligned_at",
+            "heap_reallocn",
+            "heap_reallocf",
+            "heap_strndup",
+            "heap_realpath",
+            "wcsdup",
+            "mbsdup",
+            "dupenv_s",
+            "wdupenv_s",
+        ],
+        own_code: &["mi_", "_mi_"],
+        text: Some(b"mimalloc: warning: "),
+    },
+    AllocatorFamily {
+        name: "snmalloc",
+        prefix: "sn_",
+        functions: SNMALLOC,
+        usable_size: Some("rust_usable_size"),
+        unsupported: &[],
+        own_code: &["sn_", "_ZN8snmalloc", "_ZNK8snmalloc"],
+        text: None,
+    },
+    AllocatorFamily {
+        name: "rpmalloc",
+        prefix: "rp",
+        functions: RPMALLOC,
+        usable_size: Some("malloc_usable_size"),
+        unsupported: &["malloc_heap_free_all"],
+        own_code: &["rp", "_rpmalloc"],
+        text: None,
+    },
+    AllocatorFamily {
+        name: "tcmalloc",
+        prefix: "",
+        functions: TCMALLOC,
+        usable_size: None,
+        unsupported: &[],
+        own_code: &["TCMallocInternal", "BridgeTCMalloc", "BridgePrepare", "_ZN8tcmalloc", "_ZN4absl"],
+        text: None,
+    },
+    AllocatorFamily {
+        name: "tcmalloc",
+        prefix: "tc_",
+        functions: GPERFTOOLS,
+        usable_size: Some("malloc_size"),
+        unsupported: &[],
+        own_code: &["tc_", "_ZN8tcmalloc"],
+        text: None,
+    },
+    AllocatorFamily {
+        name: "the Rust allocator",
+        prefix: "",
+        functions: RUST,
+        usable_size: None,
+        unsupported: &[],
+        own_code: &[],
+        text: None,
+    },
+];

@@ -1,0 +1,185 @@
+//! The search for references to a set of functions.
+
+use crate::elf::Machine;
+use crate::encodings::{aarch64, x86_64};
+
+/// The form of a reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReferenceForm {
+    /// An aligned word that holds the function's address. It can be replaced while other threads run.
+    Word,
+    /// The code of this form.
+    Code(CodeReference),
+}
+
+/// The form of a reference in code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeReference {
+    /// x86-64: the 4 bytes with the distance from their end to the function.
+    Distance,
+    /// x86-64: the 4 bytes of an absolute address.
+    Immediate,
+    /// aarch64: a branch.
+    Branch,
+    /// aarch64: `adrp` at the reference's address, and `add` this number of bytes after it.
+    PagePair(u8),
+}
+
+/// A reference to a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// The address of the bytes that change.
+    pub at: u64,
+    /// The index of the function among the targets.
+    pub function: u16,
+    /// The form.
+    pub form: ReferenceForm,
+}
+
+/// A segment with code.
+#[derive(Clone, Copy, Debug)]
+pub struct CodeSegment<'b> {
+    /// The address of the first byte.
+    pub address: u64,
+    /// The code.
+    pub bytes: &'b [u8],
+}
+
+/// A file as the loader loads it.
+pub trait LoadedImage {
+    /// The processor.
+    fn machine(&self) -> Machine;
+
+    /// Whether code may contain absolute addresses.
+    fn is_relocatable(&self) -> bool;
+
+    /// The segments with code.
+    fn code(&self) -> Vec<CodeSegment<'_>>;
+
+    /// Calls `each` with the address and value of aligned words: at least of those that hold addresses of the file. The
+    /// value is the address that the word refers to in the file.
+    fn for_each_word(&self, each: &mut dyn FnMut(u64, u64));
+}
+
+/// A reference in code that the search has found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CodeMatch {
+    pub(crate) reference: Reference,
+    /// Whether decoding must confirm the match: the position in the code that must be the end of an instruction.
+    pub(crate) decoded_end: Option<u64>,
+}
+
+/// The functions that are searched.
+pub(crate) struct Targets<'t> {
+    /// Their addresses.
+    addresses: &'t [u64],
+    least: u64,
+    span: u64,
+}
+
+impl<'t> Targets<'t> {
+    pub(crate) fn new(addresses: &'t [u64]) -> Self {
+        let least = addresses.iter().min().copied().unwrap_or(u64::MAX);
+        let greatest = addresses.iter().max().copied().unwrap_or_default();
+        Self { addresses, least, span: greatest.saturating_sub(least) }
+    }
+
+    /// The index of the function at an address.
+    #[inline]
+    fn at(&self, address: u64) -> Option<u16> {
+        if address.wrapping_sub(self.least) > self.span {
+            return None;
+        }
+        self.addresses.iter().position(|target| *target == address).map(|index| index as u16)
+    }
+
+    pub(crate) fn words(&self, image: &dyn LoadedImage) -> Vec<Reference> {
+        let mut found = Vec::new();
+        image.for_each_word(&mut |at, value| {
+            if let Some(function) = self.at(value) {
+                found.push(Reference { at, function, form: ReferenceForm::Word });
+            }
+        });
+        found
+    }
+
+    /// The references in code, by address.
+    pub(crate) fn code(&self, image: &dyn LoadedImage) -> Vec<CodeMatch> {
+        let mut found = Vec::new();
+        for segment in image.code() {
+            match image.machine() {
+                Machine::X86_64 => self.x86_64(&segment, !image.is_relocatable(), &mut found),
+                Machine::Aarch64 => self.aarch64(&segment, &mut found),
+            }
+        }
+        found.sort_by_key(|found| found.reference.at);
+        found
+    }
+
+    fn x86_64(&self, segment: &CodeSegment<'_>, absolute: bool, found: &mut Vec<CodeMatch>) {
+        let code = segment.bytes;
+        for (at, window) in code.windows(4).enumerate().skip(1) {
+            let bytes = [window[0], window[1], window[2], window[3]];
+            let address = segment.address.wrapping_add(at as u64);
+            let mut add = |function, form, decoded_end| {
+                let reference = Reference { at: address, function, form: ReferenceForm::Code(form) };
+                found.push(CodeMatch { reference, decoded_end });
+            };
+            if let Some(function) = self.at(x86_64::target(bytes, address)) {
+                match x86_64::distance_form(code, at) {
+                    Some(x86_64::Certainty::Certain) => add(function, CodeReference::Distance, None),
+                    Some(x86_64::Certainty::NeedsDecoding) => {
+                        add(function, CodeReference::Distance, Some(address + 4));
+                    }
+                    None => {}
+                }
+            } else if absolute
+                && let Some(function) = self.at(u64::from(u32::from_le_bytes(bytes)))
+                && x86_64::is_immediate(code, at)
+            {
+                add(function, CodeReference::Immediate, Some(address + 4));
+            }
+        }
+    }
+
+    fn aarch64(&self, segment: &CodeSegment<'_>, found: &mut Vec<CodeMatch>) {
+        let words = |from: usize| {
+            let code = segment.bytes.get(from..).unwrap_or_default();
+            code.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+        };
+        for (index, instruction) in words(0).enumerate() {
+            let at = segment.address.wrapping_add(index as u64 * 4);
+            let mut add = |function, form| {
+                let reference = Reference { at, function, form: ReferenceForm::Code(form) };
+                found.push(CodeMatch { reference, decoded_end: None });
+            };
+            if let Some(target) = aarch64::branch_target(instruction, at) {
+                if let Some(function) = self.at(target) {
+                    add(function, CodeReference::Branch);
+                }
+                continue;
+            }
+            let Some((page, register)) = aarch64::page_target(instruction, at) else { continue };
+            if page.wrapping_sub(self.least & !0xfff) > self.span.saturating_add(0xfff) {
+                continue;
+            }
+            // The compiler may put other instructions between the two.
+            for (distance, next) in words(index * 4 + 4).take(MOST_BETWEEN).enumerate() {
+                if let Some((bytes, from)) = aarch64::added_bytes(next)
+                    && from == register
+                {
+                    if let Some(function) = self.at(page + bytes) {
+                        add(function, CodeReference::PagePair((distance as u8 + 1) * 4));
+                    }
+                    break;
+                }
+                if aarch64::written_register(next) == Some(register) {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// The largest number of instructions from `adrp` to its `add`.
+const MOST_BETWEEN: usize = 16;
