@@ -41,7 +41,8 @@ pub(crate) use marking::{MarkOptions, MarkOutcome, OfAllocator};
 use phase::AtomicPhase;
 pub(crate) use phase::Phase;
 pub(crate) use start::EngineSetup;
-pub(crate) use usable::{SizeOf, UsableBytes};
+pub use usable::SizeOf;
+pub(crate) use usable::UsableBytes;
 
 pub(crate) static ENGINE: Engine = Engine::new();
 

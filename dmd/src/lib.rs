@@ -105,10 +105,12 @@ cfg_if::cfg_if! {
             pub use crate::boundary::entry::reset;
             pub use crate::boundary::self_test::{Allocator, run as run_self_test};
             pub use crate::boundary::preload::{
-                PreloadRecording, begin_move, commit_move, forget, has_no_record, listen_if_asked, passes_by, passes_over,
-                prepare_engine_threads, record, recording, roll_back_move, start_preloaded, start_writer,
+                PreloadRecording, begin_move, commit_move, forget, has_no_record, listen_if_asked, may_record,
+                own_allocations, passes_by, passes_over, prepare_engine_threads, record, recording, roll_back_move,
+                start_preloaded, start_writer, within_allocator,
             };
-            pub use crate::engine::BlockMove;
+            pub use crate::engine::{BlockMove, SizeOf};
+            pub use dmd_format::LINKED_MARK;
             pub use crate::system::confined::{is_confined, note as confined};
             pub use crate::system::copy::ProcessCopies;
             pub use crate::system::errno::keeping_errno;

@@ -6,6 +6,7 @@ use engine::__private::{EngineTable, engine_table, listen_if_asked, prepare_engi
 
 use crate::malloc::THIS_LIBRARY;
 use crate::start::start;
+use crate::static_allocators;
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -13,6 +14,7 @@ static AT_START: extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) = at_s
 
 extern "C" fn at_start(_: c_int, _: *mut *mut c_char, environment: *mut *mut c_char) {
     start(environment, THIS_LIBRARY);
+    static_allocators::hook_all();
     prepare_engine_threads();
     start_writer();
     listen_if_asked();

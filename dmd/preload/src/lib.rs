@@ -9,6 +9,8 @@
 #![deny(unsafe_code)]
 
 #[allow(unsafe_code, reason = "functions for C")]
+mod allocator_hooks;
+#[allow(unsafe_code, reason = "functions for C")]
 mod alone;
 #[allow(unsafe_code, reason = "memory from before the real functions are known")]
 mod bootstrap;
@@ -21,16 +23,21 @@ mod connect;
 #[allow(unsafe_code, reason = "functions for C")]
 mod ending;
 mod executable;
+#[allow(unsafe_code, reason = "asks the loader, and reads loaded files")]
+mod loaded_objects;
 #[allow(unsafe_code, reason = "functions for C")]
 mod malloc;
 #[allow(unsafe_code, reason = "functions for C")]
 mod programs;
 #[allow(unsafe_code, reason = "asks the loader")]
 mod real;
+#[allow(unsafe_code, reason = "writes to the program's memory")]
+mod redirections;
 #[allow(unsafe_code, reason = "runs before main")]
 mod start;
 #[allow(unsafe_code, reason = "asks the system")]
 mod stat_by_number;
+mod static_allocators;
 #[allow(unsafe_code, reason = "functions for C")]
 mod thread_counts;
 #[allow(unsafe_code, reason = "functions for C")]

@@ -8,8 +8,8 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 
 use engine::__private::{
-    Allocator, PreloadRecording, begin_move, commit_move, forget, has_no_record, is_engine_thread, passes_by,
-    passes_over, record, recording, roll_back_move,
+    Allocator, PreloadRecording, SizeOf, begin_move, commit_move, forget, has_no_record, is_engine_thread,
+    passes_by, passes_over, record, recording, roll_back_move,
 };
 
 use crate::real::AllocatingFunction;
@@ -34,9 +34,19 @@ fn needs_own_memory() -> bool {
     !real::known() || is_engine_thread()
 }
 
-/// Records a new block.
+/// Records a new block of a function of the C library.
 #[inline(always)]
 fn recorded(giver: AllocatingFunction, block: *mut c_void, requested: usize) -> *mut c_void {
+    recorded_with(|| real::size_of(giver), block, requested)
+}
+
+/// Records a new block. `size_of` returns the function for its usable size.
+#[inline(always)]
+pub(crate) fn recorded_with(
+    size_of: impl FnOnce() -> Option<SizeOf>,
+    block: *mut c_void,
+    requested: usize,
+) -> *mut c_void {
     match recording() {
         PreloadRecording::Sample if passes_over(requested) => return block,
         PreloadRecording::No => return block,
@@ -50,7 +60,7 @@ fn recorded(giver: AllocatingFunction, block: *mut c_void, requested: usize) -> 
     }
     if !block.is_null() && !passes_by() {
         // SAFETY: the real function has just returned this block, and the program has not seen it yet: it is live.
-        unsafe { record(block, requested, real::size_of(giver)) };
+        unsafe { record(block, requested, size_of()) };
     }
     block
 }
@@ -58,7 +68,7 @@ fn recorded(giver: AllocatingFunction, block: *mut c_void, requested: usize) -> 
 /// Prevents the compiler from turning the call before this one into a jump. So the frame of this library stays on the
 /// stack, and a signal handler finds that it has interrupted the real function.
 #[inline(always)]
-fn stay_on_the_stack() {
+pub(crate) fn stay_on_the_stack() {
     // SAFETY: the assembly is empty, so the options hold.
     unsafe { core::arch::asm!("", options(nomem, nostack, preserves_flags)) };
 }

@@ -202,6 +202,19 @@ impl<'f> ElfFile<'f> {
         Some(SymbolTable { entries: self.section_bytes(&section)?, names: self.section_bytes(&names)? })
     }
 
+    /// Whether the file's constant data contains a text.
+    pub fn contains_text(&self, text: &[u8]) -> bool {
+        let Some((first, rest)) = text.split_first() else { return true };
+        let Some(mut texts) = self.section(b".rodata") else { return false };
+        while let Some(at) = texts.iter().position(|byte| byte == first) {
+            texts = &texts[at + 1..];
+            if texts.starts_with(rest) {
+                return true;
+            }
+        }
+        false
+    }
+
     /// The build ID, which the file shares with its separate debug file.
     pub fn build_id(&self) -> Option<&'f [u8]> {
         self.segments().filter(|segment| segment.kind == NOTE).find_map(|segment| {

@@ -101,10 +101,8 @@ pub fn plan_redirects(
 
 /// Recognizes the allocators of a file without symbols.
 fn by_text(file: &ElfFile<'_>) -> Vec<AllocatorPlan> {
-    let Some(texts) = file.section(b".rodata") else { return Vec::new() };
-    let contains = |part: &[u8]| texts.windows(part.len()).any(|window| window == part);
-    let is_rust = contains(b"/rustc/");
-    let found = FAMILIES.iter().filter(|family| family.text.is_some_and(contains));
+    let is_rust = file.contains_text(b"/rustc/");
+    let found = FAMILIES.iter().filter(|family| family.text.is_some_and(|text| file.contains_text(text)));
     found.map(|family| AllocatorPlan { family, plan: Err(RefusalReason::Stripped), is_rust }).collect()
 }
 

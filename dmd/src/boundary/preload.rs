@@ -82,7 +82,7 @@ pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
 /// Lets the preloaded library start threads that the C library does not count. The library calls this once, when the
 /// loader initializes it, and before it starts a thread.
 pub fn prepare_engine_threads() {
-    if ENGINE.records() || ENGINE.phase() == Phase::Waiting {
+    if may_record() {
         let _inside = Inside::deeper();
         keeping_errno(engine_threads::prepare);
     }
@@ -93,11 +93,27 @@ pub fn start_writer() {
     recording::start_writer();
 }
 
+/// Whether the library records, or waits for a request to record.
+pub fn may_record() -> bool {
+    ENGINE.records() || ENGINE.phase() == Phase::Waiting
+}
+
+/// Runs code whose allocations belong to the engine, and keeps `errno`.
+pub fn own_allocations(run: impl FnOnce()) {
+    let _inside = Inside::deeper();
+    keeping_errno(run);
+}
+
+/// Calls an allocator that has its own hook. Other hooks do not record the blocks that it allocates.
+#[inline(always)]
+pub fn within_allocator<T>(call: impl FnOnce() -> T) -> T {
+    slot().guard.around(call)
+}
+
 /// Lets the preloaded library answer requests if it records and `ABOUT_MEMORY` asks for it. The library calls this
 /// once, before `main`.
 pub fn listen_if_asked() {
-    let may_record = ENGINE.records() || ENGINE.phase() == Phase::Waiting;
-    if !may_record || !memory_reporter::live::is_asked_to_listen() {
+    if !may_record() || !memory_reporter::live::is_asked_to_listen() {
         return;
     }
     let _inside = Inside::deeper();

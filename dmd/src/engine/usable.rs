@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 
 /// A function of the program's allocator that takes one of its blocks.
-pub(crate) type SizeOf = unsafe extern "C" fn(*mut c_void) -> usize;
+pub type SizeOf = unsafe extern "C" fn(*mut c_void) -> usize;
 
 /// The usable bytes of a new block, or a function that returns them. The function is called only if the bytes are
 /// needed.

@@ -28,7 +28,7 @@ pub fn branch_target(instruction: u32, at: u64) -> Option<u64> {
 pub fn with_branch_target(instruction: u32, at: u64, target: u64) -> Option<u32> {
     let words = target.wrapping_sub(at).cast_signed() / 4;
     let fits = target & 3 == 0 && (-(1 << 25)..1 << 25).contains(&words);
-    fits.then(|| instruction & !OFFSET_26 | words as u32 & OFFSET_26)
+    fits.then_some(instruction & !OFFSET_26 | words as u32 & OFFSET_26)
 }
 
 /// The page whose address `adrp` at an address computes, and the number of its register.

@@ -1,0 +1,337 @@
+//! Applies a plan: writes the references to an allocator's functions anew, so that they lead to hooks. Either all
+//! references are written, or none.
+//!
+//! A word is replaced by one store, so other threads see the old or the new function. An instruction is not replaced in
+//! one step: no other thread may run the code at that time.
+
+use core::ffi::c_int;
+use core::ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut};
+use core::sync::atomic::{AtomicUsize, Ordering, fence};
+
+#[cfg(target_arch = "aarch64")]
+use dmd_redirect::encodings::aarch64 as encoding;
+#[cfg(target_arch = "x86_64")]
+use dmd_redirect::encodings::x86_64 as encoding;
+use dmd_redirect::{CodeReference, RedirectPlan, Reference, ReferenceForm};
+
+use crate::allocator_hooks;
+use crate::loaded_objects::{LoadedObject, PAGE};
+
+/// The reason why a plan was not applied. The program runs on without hooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RedirectFailure {
+    /// All hooks are taken.
+    NoHook,
+    /// There is no memory near the program for code.
+    NoRoom,
+    /// The system refuses to change the program's memory.
+    Protected,
+    /// Code must change, and other threads may run it.
+    ThreadsRun,
+}
+
+impl RedirectFailure {
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::NoHook => "libdmd.so has no more hooks",
+            Self::NoRoom => "there is no memory near its code",
+            Self::Protected => {
+                "the system refuses to change its code (SELinux, mseal or PR_SET_MDWE, and proc_mem.force_override)"
+            }
+            Self::ThreadsRun => "its code cannot be changed while other threads run",
+        }
+    }
+}
+
+/// Whether other threads of the process may run code of the object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RunningThreads {
+    /// No other thread can be in the code.
+    None,
+    /// Only words may be changed.
+    #[expect(dead_code, reason = "a library that is loaded into a running process")]
+    Some,
+}
+
+/// A part of memory that was or will be changed.
+#[derive(Clone, Copy)]
+enum MemoryChange {
+    Word { at: usize, old: usize, new: usize },
+    Code { at: usize, old: [u8; 4], new: [u8; 4] },
+}
+
+/// Redirections that are in effect.
+pub(crate) struct AppliedPlan {
+    changes: Vec<MemoryChange>,
+}
+
+/// Redirects all references of a plan.
+pub(crate) fn apply(
+    object: &LoadedObject,
+    plan: &RedirectPlan,
+    threads: RunningThreads,
+) -> Result<AppliedPlan, RedirectFailure> {
+    let has_code = plan.references.iter().any(|reference| reference.form != ReferenceForm::Word);
+    if has_code && threads != RunningThreads::None {
+        return Err(RedirectFailure::ThreadsRun);
+    }
+    let in_memory = |address: u64| object.distance.wrapping_add(address as usize);
+    let mut entries = Vec::new();
+    for (index, planned) in plan.functions.iter().enumerate() {
+        let is_used = plan.references.iter().any(|reference| usize::from(reference.function) == index);
+        let take = || {
+            let usable_size = plan.usable_size.map(in_memory);
+            allocator_hooks::take(
+                in_memory(planned.address),
+                planned.function.call,
+                usable_size,
+                plan.is_shims,
+            )
+        };
+        entries.push(if is_used { take().ok_or(RedirectFailure::NoHook)? } else { 0 });
+    }
+    let mut stubs = if has_code { Some(NearStubs::map(object, entries.len())?) } else { None };
+    let mut changes = Vec::new();
+    for reference in &plan.references {
+        let index = usize::from(reference.function);
+        if reference.form == ReferenceForm::Word {
+            let old = in_memory(plan.functions[index].address);
+            changes.push(MemoryChange::Word { at: in_memory(reference.at), old, new: entries[index] });
+        } else {
+            let stub = stubs.as_mut().map_or(0, |stubs| stubs.stub(index, entries[index]));
+            add_code_changes(reference, in_memory(reference.at), stub, &mut changes)
+                .ok_or(RedirectFailure::NoRoom)?;
+        }
+    }
+    if let Some(stubs) = stubs {
+        stubs.write()?;
+    }
+    let mut memory = CodeMemory::open();
+    for (done, change) in changes.iter().enumerate() {
+        if !memory.write(object, *change) {
+            changes[..done].iter().rev().for_each(|change| _ = memory.write(object, change.reversed()));
+            return Err(RedirectFailure::Protected);
+        }
+    }
+    Ok(AppliedPlan { changes })
+}
+
+impl AppliedPlan {
+    /// Writes back what was there before. Returns false if the system refused a part.
+    #[expect(dead_code, reason = "a library that leaves a running process")]
+    pub(crate) fn undo(&self, object: &LoadedObject) -> bool {
+        let mut memory = CodeMemory::open();
+        let refused =
+            self.changes.iter().rev().filter(|change| !memory.write(object, change.reversed())).count();
+        refused == 0
+    }
+}
+
+impl MemoryChange {
+    fn reversed(self) -> Self {
+        match self {
+            Self::Word { at, old, new } => Self::Word { at, old: new, new: old },
+            Self::Code { at, old, new } => Self::Code { at, old: new, new: old },
+        }
+    }
+}
+
+fn read_code(at: usize) -> [u8; 4] {
+    // SAFETY: the search found a reference in these 4 bytes of the program's code, which is readable.
+    unsafe { with_exposed_provenance::<[u8; 4]>(at).read_unaligned() }
+}
+
+/// Adds the changes for a reference in code. `None` if the stub is too far away.
+fn add_code_changes(
+    reference: &Reference,
+    at: usize,
+    stub: usize,
+    changes: &mut Vec<MemoryChange>,
+) -> Option<()> {
+    let ReferenceForm::Code(form) = reference.form else { return None };
+    let mut change = |at, new| changes.push(MemoryChange::Code { at, old: read_code(at), new });
+    match form {
+        #[cfg(target_arch = "x86_64")]
+        CodeReference::Distance => change(at, encoding::distance(at as u64, stub as u64)?),
+        #[cfg(target_arch = "x86_64")]
+        CodeReference::Immediate => change(at, u32::try_from(stub).ok()?.to_le_bytes()),
+        #[cfg(target_arch = "aarch64")]
+        CodeReference::Branch => {
+            let branch = u32::from_le_bytes(read_code(at));
+            change(at, encoding::with_branch_target(branch, at as u64, stub as u64)?.to_le_bytes());
+        }
+        #[cfg(target_arch = "aarch64")]
+        CodeReference::PagePair(distance) => {
+            let page = u32::from_le_bytes(read_code(at));
+            change(at, encoding::with_page(page, at as u64, stub as u64)?.to_le_bytes());
+            let at = at + usize::from(distance);
+            let add = u32::from_le_bytes(read_code(at));
+            change(at, encoding::with_added(add, stub as u64).to_le_bytes());
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+/// Pages near an object with jumps to hooks. A distance in the object's code does not reach the hooks themselves.
+struct NearStubs {
+    start: usize,
+    code: Vec<u8>,
+}
+
+const STRIDE: usize = encoding::STUB_BYTES.next_multiple_of(16);
+#[cfg(target_arch = "x86_64")]
+const REACH: u64 = encoding::DISTANCE_REACH;
+#[cfg(target_arch = "aarch64")]
+const REACH: u64 = encoding::BRANCH_REACH;
+
+/// The number of places that are tried below and above an object.
+const PLACES: usize = 512;
+/// The distance between two of them: a multiple of each page size.
+const STEP: usize = 64 << 10;
+
+impl NearStubs {
+    fn map(object: &LoadedObject, count: usize) -> Result<Self, RedirectFailure> {
+        let (start, end) = object.range();
+        let bytes = (count * STRIDE).next_multiple_of(PAGE);
+        // Below the object first: the heap of `brk` grows above the program.
+        let (first, next) = (start & !(STEP - 1), end.next_multiple_of(STEP));
+        let below =
+            (1..PLACES).map_while(|step| first.checked_sub(step * STEP)).filter(|place| *place >= STEP);
+        let above = (1..PLACES).map_while(|step| next.checked_add(step * STEP));
+        let reaches = |place: &usize| (end.max(*place + bytes) - start.min(*place)) as u64 <= REACH;
+        for place in below.chain(above).filter(reaches) {
+            // SAFETY: with this flag, the call maps new pages only where no others are.
+            let mapped = unsafe {
+                libc::mmap(
+                    with_exposed_provenance_mut(place),
+                    bytes,
+                    libc::PROT_READ | libc::PROT_EXEC,
+                    libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE,
+                    -1,
+                    0,
+                )
+            };
+            if mapped.addr() == place {
+                return Ok(Self { start: mapped.expose_provenance(), code: vec![0; bytes] });
+            }
+            if mapped != libc::MAP_FAILED {
+                // A kernel before 4.17 takes the address as a hint.
+                // SAFETY: the call above has just made this mapping.
+                unsafe { libc::munmap(mapped, bytes) };
+            }
+        }
+        Err(RedirectFailure::NoRoom)
+    }
+
+    /// The address of the jump to an entry.
+    fn stub(&mut self, index: usize, entry: usize) -> usize {
+        let at = index * STRIDE;
+        self.code[at..at + encoding::STUB_BYTES].copy_from_slice(&encoding::stub(entry as u64));
+        self.start + at
+    }
+
+    fn write(self) -> Result<(), RedirectFailure> {
+        let written =
+            CodeMemory::open().write_code(self.start, &self.code, libc::PROT_READ | libc::PROT_EXEC);
+        if written { Ok(()) } else { Err(RedirectFailure::Protected) }
+    }
+}
+
+/// Writes to code and to constant data of this process.
+struct CodeMemory {
+    /// `/proc/self/mem`; negative if it cannot be opened. Writes there also reach pages that are not writable.
+    file: c_int,
+}
+
+impl CodeMemory {
+    fn open() -> Self {
+        // SAFETY: the path ends in 0.
+        let file = unsafe { libc::open(c"/proc/self/mem".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
+        Self { file }
+    }
+
+    fn write(&mut self, object: &LoadedObject, change: MemoryChange) -> bool {
+        match change {
+            MemoryChange::Word { at, old, new } => self.write_word(at, old, new, object.protection(at)),
+            MemoryChange::Code { at, old, new } => {
+                read_code(at) == old && self.write_code(at, &new, object.protection(at))
+            }
+        }
+    }
+
+    fn write_word(&mut self, at: usize, old: usize, new: usize, protection: c_int) -> bool {
+        let word = with_exposed_provenance_mut::<usize>(at);
+        // SAFETY: the search found this word, which is aligned, in a segment of the object.
+        let word = unsafe { AtomicUsize::from_ptr(word) };
+        if protection & libc::PROT_WRITE != 0 {
+            return word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        }
+        if word.load(Ordering::Relaxed) != old {
+            return false;
+        }
+        if protect(at, 8, protection | libc::PROT_WRITE) {
+            word.store(new, Ordering::Release);
+            return protect(at, 8, protection);
+        }
+        self.write_file(at, &new.to_ne_bytes())
+    }
+
+    fn write_code(&mut self, at: usize, code: &[u8], protection: c_int) -> bool {
+        let written = self.write_file(at, code) || {
+            let writable = libc::PROT_READ | libc::PROT_WRITE;
+            protect(at, code.len(), writable) && {
+                let place = with_exposed_provenance_mut::<u8>(at);
+                // SAFETY: the pages are writable now, and the callers pass places in the program's code, or in pages
+                // of their own. No other thread runs this code.
+                unsafe { place.copy_from_nonoverlapping(code.as_ptr(), code.len()) };
+                protect(at, code.len(), protection)
+            }
+        };
+        if written {
+            make_executable(at, code.len());
+        }
+        written
+    }
+
+    fn write_file(&mut self, at: usize, bytes: &[u8]) -> bool {
+        // SAFETY: the bytes are valid for a read. The kernel checks the descriptor and the place.
+        let written =
+            unsafe { libc::pwrite(self.file, bytes.as_ptr().cast(), bytes.len(), at as libc::off_t) };
+        written == bytes.len().cast_signed()
+    }
+}
+
+impl Drop for CodeMemory {
+    fn drop(&mut self) {
+        if self.file >= 0 {
+            // SAFETY: `open` opened the descriptor.
+            unsafe { libc::close(self.file) };
+        }
+    }
+}
+
+/// Changes the protection of the pages of some bytes.
+fn protect(at: usize, bytes: usize, protection: c_int) -> bool {
+    // SAFETY: the function has no precondition.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+    let start = at & !(page - 1);
+    let length = (at + bytes).next_multiple_of(page) - start;
+    let start = if start == 0 { null_mut() } else { with_exposed_provenance_mut(start) };
+    // SAFETY: the callers pass pages of the program whose protection they know.
+    unsafe { libc::mprotect(start, length, protection) == 0 }
+}
+
+/// Makes written code visible to the processor's fetches of instructions.
+fn make_executable(at: usize, bytes: usize) {
+    fence(Ordering::SeqCst);
+    #[cfg(target_arch = "aarch64")]
+    for line in (at & !3..at + bytes).step_by(4) {
+        // SAFETY: the instructions only write back and drop cached copies of this word.
+        unsafe {
+            core::arch::asm!("dc cvau, {0}", "dsb ish", "ic ivau, {0}", "dsb ish", "isb", in(reg) line);
+        }
+    }
+    #[cfg(not(target_arch = "aarch64"))]
+    let _ = (at, bytes);
+}
