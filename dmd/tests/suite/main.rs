@@ -34,6 +34,8 @@ mod sampler;
 mod samples;
 mod smoke;
 mod stacks;
+#[cfg(not(feature = "portable-engine"))]
+mod static_allocators;
 mod support;
 mod tracking;
 mod watching;
