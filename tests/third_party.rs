@@ -255,7 +255,7 @@ fn once_cell() {
     exact("sync::OnceCell", || ::once_cell::sync::OnceCell::with_value(text(9)));
     exact("unsync::OnceCell", || ::once_cell::unsync::OnceCell::with_value(text(9)));
     let lazy = ::once_cell::sync::Lazy::<String>::new(|| text(9));
-    assert_eq!(computed_size_of(&lazy), 0, "measuring must not make the value");
+    assert_eq!(computed_size_of(&lazy), 0, "measuring must not initialize the value");
     assert_eq!((lazy.len(), computed_size_of(&lazy)), (9, 9));
     let captured = text(9);
     skipped(&::once_cell::unsync::Lazy::new(move || captured.clone()), SkipReason::Opaque);
@@ -562,7 +562,7 @@ fn the_table_in_the_documentation_has_every_feature() {
         writeln!(text, "| `{feature}` | {name} {version} | {seen} | {note} |").unwrap();
         listed.push(feature);
     }
-    assert_eq!(features, listed, "the features of reporter/Cargo.toml");
+    assert_eq!(features, listed, "the table must list the features of reporter/Cargo.toml");
     golden("reporter/src/docs/third_party.md", &text);
 }
 

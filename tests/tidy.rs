@@ -126,8 +126,9 @@ fn crates_depend_along_the_arrows_only() {
     let ours: BTreeSet<String> =
         members.iter().map(|m| manifest(m)["package"]["name"].as_str().unwrap().to_owned()).collect();
     for member in &members {
-        let allowed =
-            allowed.get(member.as_str()).unwrap_or_else(|| panic!("{member}: the list has no arrows for it"));
+        let allowed = allowed
+            .get(member.as_str())
+            .unwrap_or_else(|| panic!("{member}: add the crate to the list of arrows"));
         let manifest = manifest(member);
         // Dev-dependencies may go against an arrow: the tests of the derive use the crate for which it derives.
         let Some(dependencies) = manifest.get("dependencies").and_then(|table| table.as_table()) else {
@@ -371,7 +372,7 @@ fn suggestions_know_every_feature_that_measures_a_crate() {
     let message = read("reporter/src/measure/malloc_size_of.rs");
     let (_, list) = message.split_once("its major version: ").unwrap();
     let named: BTreeSet<String> = list.split('"').next().unwrap().split(", ").map(str::to_owned).collect();
-    assert_eq!(named, features, "the note of `MallocSizeOf`");
+    assert_eq!(named, features, "the note of `MallocSizeOf` must name each of these features");
 }
 
 #[test]

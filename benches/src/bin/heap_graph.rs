@@ -369,7 +369,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some(word) if word == "save" => {
             let mut random = Random::new(7);
             let graph = heap(&like_firefox(NODES, &mut random), &mut random)?;
-            let file = std::env::args_os().nth(2).ok_or("save needs a file")?;
+            let file = std::env::args_os().nth(2).ok_or("usage: heap_graph save FILE")?;
             write(&graph, std::fs::File::create(file)?, &SnapshotWriteOptions::new())?;
         }
         Some(file) => ask(&heap_graph::snapshot::read(file)?),

@@ -47,9 +47,10 @@ fn main() {
     if let [layouts_of, program, threads] = &words[..]
         && layouts_of == "layouts"
     {
-        return layouts(program, threads.parse().expect("a number of threads"));
+        return layouts(program, threads.parse().expect("THREADS must be a number"));
     }
-    let source = words.into_iter().next().expect("a process or a dump");
+    let source =
+        words.into_iter().next().expect("usage: typed_heap PID|DUMP, or typed_heap layouts PROGRAM THREADS");
     let Ok(pid) = source.parse() else {
         let options = DumpReadOptions::new().contents(true).max_entries(MOST_ENTRIES);
         let dump = timed("read the dump", || read_with(&source, &options).unwrap());

@@ -293,14 +293,14 @@ impl<'a> DiffBuilder<'a> {
             }
             if units != report.units {
                 self.misfits.push(place);
-                let message = format!("both {units} and {}", report.units);
+                let message = format!("reported in {units} and in {}", report.units);
                 self.diff.warn(warning(WarningKind::ReportDropped, &path, message));
                 return None;
             }
             if let Some(place) = find(Some(report.kind)) {
                 return Some(place);
             }
-            let message = format!("both {kind} and {}", report.kind);
+            let message = format!("reported as {kind} and as {}", report.kind);
             self.diff.warn(warning(WarningKind::ReportKept, &path, message));
         }
         let place = self.diff.changes.len();

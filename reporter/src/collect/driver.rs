@@ -351,7 +351,7 @@ impl<'a> CollectionDriver<'a> {
         match entry.turn() {
             EntryTurn::Gone => {}
             EntryTurn::Stuck => {
-                let message = "still runs since an earlier collection";
+                let message = "has been running since an earlier collection; its reports are missing";
                 self.warn(WarningKind::TimedOut, entry.name().text(), message);
             }
             EntryTurn::Run(running) => {

@@ -21,7 +21,7 @@ std::thread_local! {
 static HOOKS: ProcessLock<Vec<Arc<PressureCallback>>> = ProcessLock::new(Vec::new());
 
 /// Keeps a memory-pressure hook registered; dropping it removes the hook.
-#[must_use = "dropping it removes the hook; `forever` keeps it"]
+#[must_use = "dropping this value removes the hook; to keep the hook, call `forever`"]
 pub struct PressureHook {
     hook: Arc<PressureCallback>,
 }

@@ -59,7 +59,7 @@ pub(crate) fn unrecorded<T>(body: impl FnOnce() -> T) -> T {
             (Some(Err(panic)), _) => resume_unwind(panic),
             // The engine has broken the contract of its table: it has not called the body.
             (None, Some(body)) => body(),
-            (None, None) => unreachable!("the body has run, or it is still there"),
+            (None, None) => unreachable!("a body that was taken has returned a result"),
         }
     }
     match engine() {

@@ -25,7 +25,7 @@ struct AnsweredRequest {
 static FUNCTIONS: ProcessLock<Vec<Arc<AnsweredRequest>>> = ProcessLock::new(Vec::new());
 
 /// Keeps a function registered; dropping it removes the function.
-#[must_use = "dropping it ends the answering; call `forever` to keep it"]
+#[must_use = "dropping this value removes the function; to keep the function, call `forever`"]
 pub struct AnswerGuard(Arc<AnsweredRequest>);
 
 /// Calls `answer` when a peer sends `request`, with the peer's line of JSON and a writer for the answer. `answer`

@@ -269,7 +269,7 @@ fn hand_on(peer: &mut Peer, request: &str, line: &str) -> io::Result<()> {
         None => {
             let known = ["hello", "report", "minimize", "amounts"].map(str::to_owned);
             let known: Vec<_> = known.into_iter().chain(functions::names()).collect();
-            refuse(peer, &format!("there is no request {request:?}, only {}", known.join(", ")))
+            refuse(peer, &format!("unknown request {request:?}: expected one of {}", known.join(", ")))
         }
     }
 }

@@ -29,9 +29,9 @@ use super::walk_state::WalkState;
     message = "the heap of `{Self}` cannot be measured",
     label = "`{Self}` does not implement `MallocSizeOf`",
     note = "if the type is yours, write `#[derive(MallocSizeOf)]` on it",
-    note = "if it is a trait of yours, give the trait the supertrait `ErasedMallocSizeOf`, and write `memory_reporter::malloc_size_of_dyn!(TheTrait);`",
-    note = "if it is a type of another crate, memory-reporter may have a feature for it, named after the crate and its major version: arc-swap1, arrayvec07, bitvec1, bumpalo3, bytes1, chrono04, compact_str010, dashmap6, either1, hashbrown017, indexmap2, lru018, num-bigint05, once_cell1, ordered-float5, parking_lot012, petgraph08, roaring011, serde_json1, slab04, slotmap1, smallvec1, smol_str03, thin-vec02, time03, tinyvec1, tokio1, triomphe01, url2, uuid1",
-    note = "if it is another crate's, put `#[malloc_size_of(with = path::to::function)]` or `#[malloc_size_of(ignore = \"reason\")]` on the field"
+    note = "if the type is a `dyn` value of your own trait, give the trait the supertrait `ErasedMallocSizeOf`, and write `memory_reporter::malloc_size_of_dyn!(TheTrait);`",
+    note = "if the type is from another crate, memory-reporter may have a feature for it, named after the crate and its major version: arc-swap1, arrayvec07, bitvec1, bumpalo3, bytes1, chrono04, compact_str010, dashmap6, either1, hashbrown017, indexmap2, lru018, num-bigint05, once_cell1, ordered-float5, parking_lot012, petgraph08, roaring011, serde_json1, slab04, slotmap1, smallvec1, smol_str03, thin-vec02, time03, tinyvec1, tokio1, triomphe01, url2, uuid1",
+    note = "if no such feature measures the type, put `#[malloc_size_of(with = path::to::function)]` or `#[malloc_size_of(ignore = \"reason\")]` on the field"
 )]
 pub trait MallocSizeOf {
     /// Whether a value of this type can own heap. It is `false` for plain data, and the walk does not visit the
@@ -50,7 +50,7 @@ pub trait MallocSizeOf {
 #[diagnostic::on_unimplemented(
     message = "the elements of `{Self}` cannot be measured one by one",
     label = "`{Self}` does not implement `MallocSizeOfEach`",
-    note = "if it is measured as a whole, put `#[malloc_size_of(with = path::to::function)]` on the field"
+    note = "to measure the field as a whole, put `#[malloc_size_of(with = path::to::function)]` on the field"
 )]
 pub trait MallocSizeOfEach {
     /// The argument type of the function: `&T` for sequences and sets, `(&K, &V)` for maps.
@@ -76,7 +76,7 @@ pub trait MallocSizeOfEach {
     message = "`size_of_including_this` needs an owning pointer, and `{Self}` is not one",
     label = "not an owning pointer",
     note = "rule of thumb: if you measure via an owning pointer (`Box`, `Rc`, `Arc`), use `size_of_including_this`, otherwise `size_of_excluding_this`",
-    note = "the block that holds this value belongs to whoever allocated it, and is counted there"
+    note = "the owner of the block that holds this value counts that block"
 )]
 pub trait OwningPointer: MallocSizeOf {}
 

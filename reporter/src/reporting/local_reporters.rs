@@ -50,7 +50,7 @@ pub(crate) struct LocalEntry {
 }
 
 /// Keeps a reporter of one thread registered; dropping it unregisters the reporter.
-#[must_use = "bind it to a variable, as in `let _registration = ..`: dropping it unregisters the reporter, and `let _ = ..` drops it at once; `forever` keeps it"]
+#[must_use = "bind the registration to a variable, as in `let _registration = ..`: dropping the registration unregisters the reporter, and `let _ = ..` drops it at once; to keep the reporter registered, call `forever`"]
 pub struct LocalRegistration {
     id: u64,
     one_thread: core::marker::PhantomData<*const ()>,

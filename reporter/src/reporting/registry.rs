@@ -254,7 +254,7 @@ impl Drop for RunRight {
 /// works for the reporter. A reporter must not wait for such a thread. Collections with a
 /// [deadline](crate::CollectOptions::deadline), such as collections for live requests, end the wait: after the
 /// deadline, the drop returns.
-#[must_use = "bind it to a variable, as in `let _registration = ..`: dropping it unregisters the reporter, and `let _ = ..` drops it at once; `forever` keeps it"]
+#[must_use = "bind the registration to a variable, as in `let _registration = ..`: dropping the registration unregisters the reporter, and `let _ = ..` drops it at once; to keep the reporter registered, call `forever`"]
 pub struct Registration {
     entry: Arc<RegistryEntry>,
 }

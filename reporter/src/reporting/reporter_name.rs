@@ -39,9 +39,10 @@ impl ReporterName {
     /// The warning about the name that every collection contains; `None` if the name is good.
     pub(crate) fn warning(&self) -> Option<(WarningKind, &'static str)> {
         match self.fault? {
-            NameFault::Panicked => {
-                Some((WarningKind::Panicked, "its name() panicked; it runs under this name instead"))
-            }
+            NameFault::Panicked => Some((
+                WarningKind::Panicked,
+                "its name() panicked; the reporter runs under this name instead",
+            )),
             NameFault::Nested => {
                 Some((WarningKind::Nested, "its name() called collect_reports; nothing was collected there"))
             }

@@ -402,9 +402,9 @@ impl Reports {
     fn warn_of_faults(&mut self, what: &str) {
         for FaultyPointers { fault, type_name, times } in self.state.take_faults() {
             let why = match fault {
-                PointerFault::NotHeap => "is in no heap block that DMD knows (not-heap)",
+                PointerFault::NotHeap => "is outside of all blocks that DMD records (not-heap)",
                 PointerFault::Interior => "is inside a heap block, not at its start (interior)",
-                PointerFault::Freed => "is to a heap block that was freed (freed)",
+                PointerFault::Freed => "points to a freed heap block (freed)",
             };
             let again = if times == 1 { String::new() } else { format!("; {times} such pointers") };
             let message = format!("{what}: the pointer to `{type_name}` {why}, and counts as 0 bytes{again}");

@@ -137,7 +137,7 @@ impl fmt::Debug for Tag {
 
 /// Ends the tag of its thread when dropped: see [`tag`].
 #[derive(Debug)]
-#[must_use = "bind it to a variable, as in `let _tag = ..`: the tag ends when the guard is dropped, and `let _ = ..` drops it at once; `forever` keeps it"]
+#[must_use = "bind the guard to a variable, as in `let _tag = ..`: the tag ends when the guard is dropped, and `let _ = ..` drops the guard at once; to keep the tag, call `forever`"]
 pub struct TagGuard {
     /// The number of this guard on its thread, from 1; 0 for a guard without a tag.
     place: u64,

@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let scale: f64 = arguments.next().map_or(Ok(0.05), |scale| scale.parse())?;
     let rounds: usize = arguments.next().map_or(Ok(5), |rounds| rounds.parse())?;
     if rounds == 0 {
-        return Err("at least one round".into());
+        return Err("ROUNDS must be at least 1".into());
     }
     println!(
         "| workload | off, seconds | DMD's own engine over off | portable over off | portable over DMD's own |"

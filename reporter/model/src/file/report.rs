@@ -144,5 +144,5 @@ fn numbered<T>(
     from_number: fn(i64) -> Option<T>,
 ) -> Result<T, FieldFault> {
     let number = found.whole(field)?;
-    from_number(number).ok_or_else(|| (field, format!("there is no {field} {number}").into()))
+    from_number(number).ok_or_else(|| (field, format!("unknown {field} {number}").into()))
 }
