@@ -77,8 +77,8 @@ fn impl_item(field: &TypeField, krate: &Path, item: &str) -> TokenStream {
     quote_spanned!(at(field.span)=> <#ty as #krate::MallocSizeOf>::#item)
 }
 
-/// The call that measures one field. Only the part that can cause an error has the field's span: clippy takes a sum
-/// for the user's own code if both of its ends have such a span.
+/// The call that measures one field. Only the part that can cause an error has the field's span: clippy treats a sum as
+/// the user's own code if both ends of the sum have the span of a field.
 pub(crate) fn part(
     field: &TypeField,
     input: &TypeInput,

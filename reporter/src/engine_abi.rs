@@ -346,7 +346,7 @@ static IS_ITSELF: AtomicBool = AtomicBool::new(false);
 ///
 /// # Safety
 ///
-/// The contract is the same as that of [`connect`].
+/// The contract of [`connect`] applies.
 #[allow(unsafe_code, reason = "safe functions of this module rely on the table")]
 pub unsafe fn connect_itself(engine: &'static EngineTable) {
     IS_ITSELF.store(true, Ordering::Relaxed);
@@ -408,8 +408,8 @@ pub(crate) fn working_bytes() -> Option<u64> {
     Some((engine()?.working_bytes)())
 }
 
-/// The usable bytes of all live blocks, if an engine records the blocks that Rust allocates. To test whether it does,
-/// the function allocates a block and passes it to the engine.
+/// The usable bytes of all live blocks, if an engine records the blocks that Rust allocates. To test whether the engine
+/// records them, the function allocates a block and passes the block to the engine.
 pub(crate) fn heap() -> Option<u64> {
     let engine = engine()?;
     if is_itself() {

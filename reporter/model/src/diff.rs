@@ -1,9 +1,9 @@
 //! The changes between two sets of reports, by Firefox's rules.
 //!
-//! [`Diff`] matches reports by process and path after renaming. The caller renames: a view knows which numbers in
-//! names (process ids, addresses) change from run to run. If a set has several reports with the same name, [`Diff`]
-//! adds them up in 128 bits. The result is a list of changes. [`Diff::to_set`] makes a [`ReportSet`] of the
-//! changes, which every view of sets can show.
+//! [`Diff`] matches reports by process and path after renaming. The caller passes the functions that rename, because
+//! each view decides which numbers in names (process ids, addresses) change from run to run. If a set has several
+//! reports with the same name, [`Diff`] adds them up in 128 bits. The result is a list of changes. [`Diff::to_set`]
+//! makes a [`ReportSet`] of the changes. Every view of sets can show this set.
 
 use core::hash::BuildHasher;
 use std::borrow::Cow;

@@ -18,7 +18,8 @@ const SLOTS: usize = 256;
 /// Aligned to its own cache line, so that counting threads do not slow each other down.
 #[repr(align(128))]
 struct CounterSlot {
-    /// A sum modulo 2^64: one thread may free a block that another thread allocated.
+    /// The bytes that the lessees allocated minus the bytes that they freed. The number wraps around if it is negative:
+    /// one thread may free a block that another thread allocated.
     bytes: AtomicUsize,
     leased: AtomicBool,
     /// The kernel's number of the thread that leases the slot; 0 if no thread leases it.

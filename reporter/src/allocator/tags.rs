@@ -82,7 +82,7 @@ pub(super) fn remove_at_end(block: *const u8, layout: Layout) -> Layout {
     }
 }
 
-/// Sets the tag of a block of `bytes` usable bytes. False if the system has no memory for the table.
+/// Sets the tag of a block of `bytes` usable bytes. Returns false if the system has no memory for the table.
 #[inline]
 pub(super) fn add(block: *const u8, tag: TagNumber, bytes: usize) -> bool {
     table::add(block.addr(), tag, bytes)

@@ -8,8 +8,9 @@
 //! - The number of simultaneous collections: when [`MOST_AT_ONCE`] collections run, further collections are refused
 //!   until all of them have ended. Otherwise, the waiting reporters would start a new collection whenever one
 //!   collection ends.
-//! - The length of a chain of collections in which each starts during the previous one ([`LONGEST_CHAIN`]). Such a
-//!   chain occurs if the reporter does not wait for its thread: then few collections run at the same time.
+//! - The length of a chain of collections, in which each collection starts during the previous collection
+//!   ([`LONGEST_CHAIN`]). Such a chain occurs if the reporter does not wait for its thread: then few collections run at
+//!   the same time.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

@@ -314,8 +314,8 @@ impl ThreadRequest {
 }
 
 impl AskedThread {
-    /// The warning about this thread; `None` if there is nothing to warn about. Marks a thread that missed the
-    /// request as silent.
+    /// The warning about this thread; `None` if the thread has answered, or has ended without reading the request.
+    /// Marks a thread that missed the request as silent.
     fn absence(&self, anonymize: bool, at_most: Duration) -> Option<ThreadAbsence> {
         let (kind, why) = match self.progress {
             ThreadProgress::Done => return None,

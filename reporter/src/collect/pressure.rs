@@ -28,7 +28,7 @@ pub struct PressureHook {
 
 /// Registers `hook`. Each time memory usage is minimized, the hook runs; it should drop caches and shrink buffers.
 ///
-/// The equivalent of Firefox's observer topic `memory-pressure` with data `heap-minimize`.
+/// The function corresponds to Firefox's observer topic `memory-pressure` with data `heap-minimize`.
 pub fn on_memory_pressure(hook: impl Fn() + Send + Sync + 'static) -> PressureHook {
     let hook: Arc<PressureCallback> = Arc::new(hook);
     HOOKS.lock().push(Arc::clone(&hook));
@@ -105,7 +105,7 @@ impl Collector for MemoryPressure {
         "memory-pressure".into()
     }
 
-    /// Does nothing inside of a hook.
+    /// Returns without work if the call is inside of a hook.
     fn slice(&mut self) -> CycleProgress {
         if MINIMIZING.get() {
             return CycleProgress::Idle;
@@ -152,7 +152,7 @@ fn run_hooks() {
     for hook in hooks {
         // The panic hook has already reported a panic, and this function returns no result.
         let _ = isolation::contain(|| hook());
-        // If the hook was removed meanwhile, this drops its last owner.
+        // If the program has removed the hook meanwhile, this call drops the hook.
         let _ = isolation::discard(hook);
     }
     MINIMIZING.set(false);

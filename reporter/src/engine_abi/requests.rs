@@ -43,8 +43,8 @@ pub(crate) fn start_recording(path: &CStr) -> io::Result<()> {
 pub(crate) fn unrecorded<T>(body: impl FnOnce() -> T) -> T {
     struct BodyCall<T, F>(Option<F>, Option<std::thread::Result<T>>);
     unsafe extern "C" fn run<T, F: FnOnce() -> T>(context: *mut c_void) {
-        // SAFETY: the maker of the table guarantees that the engine passes the context unchanged. It is the call
-        // below, and nothing else uses that call until the function returns.
+        // SAFETY: the maker of the table guarantees that the engine passes the context unchanged. The context points to
+        // the `BodyCall` of `with`, and no other code uses this value until the engine's function returns.
         let call = unsafe { &mut *context.cast::<BodyCall<T, F>>() };
         if let Some(body) = call.0.take() {
             call.1 = Some(catch_unwind(AssertUnwindSafe(body)));

@@ -52,8 +52,8 @@ pub fn folder() -> Result<PathBuf, ListenError> {
 /// # Ok::<(), memory_reporter::live::ListenError>(())
 /// ```
 ///
-/// A process has one socket: a second call, or a call after `ABOUT_MEMORY=listen`, shares it. To stop earlier, call
-/// [`live::listen_until_dropped`](crate::live::listen_until_dropped) instead.
+/// A process has one socket: a second call, or a call after `ABOUT_MEMORY=listen`, shares this socket. To stop earlier,
+/// call [`live::listen_until_dropped`](crate::live::listen_until_dropped) instead.
 ///
 /// # Errors
 ///

@@ -107,7 +107,7 @@ pub trait SizeOfIncludingThis {
         Self: OwningPointer;
 }
 
-/// Every type has the method, so that the error of a wrong call is the rule instead of "no such method". So a call
+/// Every type has the method, so that the error of a wrong call contains the rule instead of "no such method". A call
 /// also cannot reach another type's method through `Deref`.
 impl<T: ?Sized> SizeOfIncludingThis for T {
     #[inline]

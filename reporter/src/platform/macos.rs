@@ -1,6 +1,6 @@
 //! macOS: the sizes of the process, from the Mach kernel, and its page faults.
 //!
-//! Compiled, not run: the code follows Apple's `task_info.h` and the manual page `getrusage(2)`.
+//! No test runs this code, but it compiles. It follows Apple's `task_info.h` and the manual page `getrusage(2)`.
 
 use core::mem::MaybeUninit;
 

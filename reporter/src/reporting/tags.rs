@@ -36,7 +36,7 @@ use super::conventions::{is_explicit, kind_fault, path_fault};
 ///
 /// - The block carries the tag, not the thread: any thread may free the block, at any time. A block that grows keeps
 ///   its tag. A block without a tag gets the current tag when it grows.
-/// - With nested tags, the innermost counts. If a panic drops the guard, its tag ends.
+/// - With nested tags, the innermost tag counts. If a panic drops a guard, the tag of this guard ends.
 /// - A report takes precedence over a tag: a collection subtracts the blocks that its reporters measured. It cannot
 ///   subtract bytes whose blocks are unknown, so these bytes count in addition to the tag: amounts that a reporter
 ///   computes, bytes that a value states of itself, and the few blocks whose address a walk cannot find (the table of

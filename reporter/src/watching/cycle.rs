@@ -188,7 +188,7 @@ fn call_back(statistics: &GarbageCollection) {
     for callback in callbacks {
         // The panic hook has already reported a panic, and this function returns no result.
         let _ = isolation::contain(|| callback(statistics));
-        // If the callback was removed meanwhile, this drops its last owner.
+        // If the program has removed the callback meanwhile, this call drops the callback.
         let _ = isolation::discard(callback);
     }
     CALLING.set(false);

@@ -71,7 +71,7 @@ fn kind_of_small<T: ?Sized>(value: &T, strong: usize) -> SharedBlock {
     // For values of one byte, only a pointer to an unsized type can reach the static.
     let is_unsized = size_of::<*const T>() != size_of::<*const ()>();
     let may_be_static = size_of_val(value) == 0 || is_unsized;
-    // A static keeps a strong count for itself, in addition to the pointer's.
+    // A static has one strong count for itself, in addition to one strong count for each pointer.
     if may_be_static && strong != 1 { SharedBlock::Unproven } else { SharedBlock::Allocated }
 }
 

@@ -129,8 +129,8 @@ impl Drop for ListenerState {
     #[allow(unsafe_code, reason = "in the child of a fork the socket is already closed")]
     fn drop(&mut self) {
         if self.pid == std::process::id() {
-            // Keeps the value if another listener has started meanwhile: its descriptor differs from this one, which
-            // is still open.
+            // If another listener has started meanwhile, `TO_CLOSE` keeps the descriptor of that listener. It differs
+            // from this descriptor, because this descriptor is still open.
             let own = self.socket.as_raw_fd();
             let _ = TO_CLOSE.compare_exchange(own, -1, Ordering::SeqCst, Ordering::SeqCst);
             if self.is_there() {
@@ -173,7 +173,7 @@ fn inode(descriptor: RawFd) -> u64 {
     if failed {
         return 0;
     }
-    // SAFETY: `fstat` has succeeded and filled it.
+    // SAFETY: `fstat` has succeeded and filled `found`.
     unsafe { found.assume_init() }.st_ino
 }
 

@@ -100,12 +100,12 @@ pub(crate) fn stacks_are_the_references(
         };
         let mut reference = vec![];
         for pc in stack.split(',') {
-            // A dump contains the address of the call, so subtract 1 from each return address. The return address of
-            // the outermost frame is 0, and is left out.
+            // A dump contains the address of the call, so subtract 1 from each return address. Leave out the return
+            // address 0 of the outermost frame.
             reference.extend(u64::from_str_radix(pc, 16)?.checked_sub(1));
         }
-        // The innermost frames are the calls of each unwinder. From the caller of the allocator outwards, both must be
-        // equal.
+        // The innermost frames belong to the two unwinders and differ. From the caller of the allocator outwards, both
+        // stacks must have equal frames.
         let same = ours.iter().rev().zip(reference.iter().rev()).take_while(|(ours, pc)| ours == pc).count();
         if same == 0 || same + INNERMOST < ours.len() {
             return Err(format!(
