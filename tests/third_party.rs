@@ -22,8 +22,8 @@ fn exact<T: MallocSizeOf>(name: &str, make: impl FnOnce() -> T) {
     assert_eq!(ops.skipped(), [], "{name}");
 }
 
-/// For a value that shows only the inside of some blocks. Asserts that the computed size is exact, and the measured
-/// size is between the requested and the usable bytes.
+/// Takes a value that shows only the inside of some blocks. Asserts that its computed size is exact, and that its
+/// measured size is between the requested and the usable bytes.
 fn exact_computed<T: MallocSizeOf>(name: &str, make: impl FnOnce() -> T) {
     let (value, held) = grown(make);
     let mut ops = MallocSizeOfOps::computed();

@@ -58,7 +58,7 @@ unsafe impl UsableSize for Header {
     unsafe fn usable_size(&self, pointer: *const u8, _: Layout) -> usize {
         // SAFETY: the caller passes a live block of `alloc`, and its header is right before it.
         let header = unsafe { pointer.cast::<usize>().sub(1) };
-        // SAFETY: `alloc` wrote the header, and it lives as long as the block.
+        // SAFETY: `alloc` wrote the header, and the header lives as long as the block.
         unsafe { header.read_unaligned() }
     }
 }

@@ -204,7 +204,7 @@ fn fork(run: impl FnOnce() -> String) -> i32 {
     let child = unsafe { libc::fork() };
     if child == 0 {
         // Ends the child if no test kills it.
-        // SAFETY: no precondition.
+        // SAFETY: the function has no precondition.
         unsafe { libc::alarm(120) };
         drop(from);
         to.write_all(run().as_bytes()).unwrap();
