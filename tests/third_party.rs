@@ -489,7 +489,7 @@ const CRATES: &[(&str, &str, &str)] = &[
     ),
     ("either", "exact", "in place"),
     ("hashbrown", "computed", "also after removals; only maps and sets whose keys are `Hash + Eq`"),
-    ("indexmap", "computed", "at least, after removals"),
+    ("indexmap", "computed", "after removals: at least"),
     ("lru", "at least", "all entries; the index table is larger than counted while the cache is not full"),
     ("num-bigint", "at least", "the digits, not their capacity"),
     ("once_cell", "exact", "values that the function of a `Lazy` captured are opaque"),

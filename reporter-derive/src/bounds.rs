@@ -40,7 +40,7 @@ fn derived(input: &TypeInput, krate: &Path) -> Vec<WherePredicate> {
 const POINTERS: [&str; 4] = ["PhantomData", "NonNull", "AtomicPtr", "Weak"];
 
 /// Whether the type owns nothing, for any parameters: a function pointer, or a type that contains only function
-/// pointers. Impls cannot cover them: each signature over lifetimes is a type of its own.
+/// pointers. Impls cannot cover all function pointers: each signature with lifetimes is a separate type.
 pub(crate) fn owns_nothing(ty: &Type) -> bool {
     match ty {
         Type::FnPtr(_) => true,

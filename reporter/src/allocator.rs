@@ -301,7 +301,7 @@ pub fn declared() -> Option<&'static DeclaredAllocator> {
 }
 
 /// Declares the program's global allocator. This crate then measures sizes with the allocator, and reports
-/// `heap-allocated`. Without a declaration it computes sizes from layouts; these sizes are right as well.
+/// `heap-allocated`. Without a declaration it computes sizes from layouts: the requested bytes, without slop.
 ///
 /// The macro emits `#[global_allocator]` itself, so a program uses it instead of the attribute:
 /// ```standalone_crate

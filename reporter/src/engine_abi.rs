@@ -9,11 +9,11 @@
 //! - A program looks for a preloaded engine by the C symbol [`SYMBOL`] ([`preloaded`]). The engine cannot look for
 //!   the program, since the symbols of an executable are not dynamic. `memory-reporter` looks once, on the first
 //!   thread before `main`, and calls `add_program` if the engine records. The wrapper `dmd::Dmd` looks at the first
-//!   allocation. If it finds no engine that records, it starts its own engine and connects it ([`connect`]).
+//!   allocation. If the wrapper finds no engine that records, it starts and connects its own engine ([`connect`]).
 //! - The wrapper calls the hook entries (`record` to `look_at_guard`) on every thread, in every allocation, also in
 //!   signal handlers. These entries do not allocate, take no global lock, and keep `errno`.
-//! - Reporters mark blocks (`path` to `is_unreported`) on the thread that measures. A collection starts and ends on
-//!   one thread. Its reporters enter the run on the threads that execute them.
+//! - Reporters mark blocks (entries `path` to `is_unreported`) on the thread that measures. A collection starts and
+//!   ends on one thread. Its reporters enter the run on the threads that execute them.
 //! - `libdmd.so` contains a copy of `memory-reporter`. If `ABOUT_MEMORY` requests it, that copy answers for a program
 //!   without `memory-reporter` ([`connect_itself`]). That copy stops when a program calls `add_program`; then the
 //!   program answers.

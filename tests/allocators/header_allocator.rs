@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for Header {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         let (whole, offset) = with_header(layout);
-        // SAFETY: the caller passes a pointer of `alloc`, so its block starts `offset` bytes before it.
+        // SAFETY: the caller passes a pointer from `alloc`, so the block starts `offset` bytes before the pointer.
         let start = unsafe { pointer.sub(offset) };
         // SAFETY: the caller passes a live block of `alloc`, which wrote its header.
         if unsafe { self.usable_size(pointer, layout) } != layout.size() {

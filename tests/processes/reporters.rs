@@ -432,7 +432,7 @@ fn minimizing_runs_every_hook_three_times() {
     assert_eq!(calls.load(Ordering::SeqCst), 6);
 }
 
-/// Records whether a collection calls it after it was unregistered.
+/// A reporter that records whether a collection calls it after the program has unregistered it.
 struct Final {
     unregistered: AtomicBool,
     called_after: AtomicBool,

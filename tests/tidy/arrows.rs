@@ -11,7 +11,7 @@ use std::path::Path;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// From a module (`a::b`) to the modules of the same folder that it uses, each with one place of a use.
+/// Maps a module (`a::b`) to the modules of the same folder that it uses, each with the position of one use.
 pub(crate) type Arrows = BTreeMap<String, BTreeMap<String, String>>;
 
 /// The arrows between the modules of the crate in `src`.

@@ -2,7 +2,7 @@
 //! the leaks and the time line.
 //!
 //! The program makes the recording itself: eight threads, 4,000 stacks, 200,000 live blocks, sizes and lifetimes of
-//! all orders of magnitude. `--write FILE` writes it and measures nothing.
+//! all orders of magnitude. `--write FILE` only writes the recording to this file.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a bench")]
 

@@ -18,7 +18,7 @@ use crate::warning::{Warning, WarningKind};
 
 pub use crate::presence::Presence;
 
-/// The diff only counts the warnings beyond this many.
+/// The largest number of warnings in a diff. The diff counts further warnings, but does not keep them.
 const MAX_WARNINGS: usize = 1000;
 
 /// All reports with one name, in both sets.
@@ -70,7 +70,7 @@ impl ReportChange<'_> {
     }
 }
 
-/// Every name of two sets, with its amount in each.
+/// Every name of two sets, with its amount in each set.
 ///
 /// ```
 /// use memory_report::diff::Diff;

@@ -17,7 +17,7 @@ pub trait TextStore: Clone + Debug + Default {
     /// Appends a text.
     fn append(&mut self, text: &Self::Text);
 
-    /// A part of the memory.
+    /// The text at this range of the memory.
     fn part(&self, range: Range<usize>) -> &Self::Text;
 
     /// Frees the room kept for more texts.

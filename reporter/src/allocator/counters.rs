@@ -1,9 +1,9 @@
 //! Live bytes of the declared allocator, counted exactly and without contention.
 //!
 //! A thread leases its own slot and is the slot's only writer, so that counting is a load and a store. When the
-//! thread ends, it returns the slot. The slot's count stays, and the next lessee continues from there. A thread has
-//! no slot if more than [`SLOTS`] threads run at once, or too early or too late in its life. Such a thread counts
-//! with atomic additions on the shared slot.
+//! thread ends, it returns the slot. The slot's count stays, and the next lessee continues from this count. A thread
+//! has no slot if more than [`SLOTS`] threads run at once, or too early or too late in its life. A thread without a
+//! slot counts with atomic additions on the shared slot.
 //!
 //! These functions run inside allocations: they neither panic nor hold a lock. Leasing may allocate, on platforms
 //! where a thread-local with a destructor allocates. Such an allocation counts on the shared slot.
@@ -57,7 +57,7 @@ std::thread_local! {
     static NOTED: Cell<NotedBlock> = const { Cell::new(NotedBlock { block: 0, place: 0 }) };
 }
 
-/// A block, and an address inside the static that it passed through. Zeros mean no block.
+/// A block, and an address inside the static that the block passed through. Zeros mean no block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotedBlock {
     block: usize,

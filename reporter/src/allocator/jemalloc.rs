@@ -21,7 +21,7 @@ unsafe impl UsableSize for Jemalloc {
     }
 
     fn statistics(&self) -> AllocatorStatistics {
-        // The statistics are from the last epoch.
+        // jemalloc updates its statistics only when a new epoch starts.
         if epoch::advance().is_err() {
             return AllocatorStatistics::default();
         }

@@ -86,7 +86,7 @@ const ROUNDS: u8 = 3;
 ///
 /// let mut pressure = WatchedCollector::new(MemoryPressure::new());
 /// assert_eq!(pressure.slice("INTER_SLICE_GC"), CycleProgress::Unfinished);
-/// pressure.collect("API"); // the rest
+/// pressure.collect("API"); // the remaining slices
 /// ```
 #[derive(Debug, Default)]
 pub struct MemoryPressure {

@@ -134,9 +134,9 @@ pub trait CounterSite {
 ///
 /// let block = CountingMalloc::<Zlib>::malloc(100);
 /// assert!(COUNTER.bytes() >= 100);
-/// // SAFETY: the block is the one from above.
+/// // SAFETY: `malloc` returned this block.
 /// assert_eq!(unsafe { CountingMalloc::<Zlib>::size(block) }, 100);
-/// // SAFETY: the block is the one from above.
+/// // SAFETY: `malloc` returned this block.
 /// unsafe { CountingMalloc::<Zlib>::free(block) };
 /// assert_eq!(COUNTER.bytes(), 0);
 /// ```

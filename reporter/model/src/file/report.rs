@@ -51,7 +51,7 @@ fn whole(token: &str) -> Result<i64, Cow<'static, str>> {
     if let Ok(number) = token.parse() {
         return Ok(number);
     }
-    const TOO_LARGE: &str = "not a whole number of 64 bits";
+    const TOO_LARGE: &str = "the number does not fit into 64 bits";
     if token.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit()) {
         return Err(TOO_LARGE.into());
     }

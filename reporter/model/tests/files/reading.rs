@@ -135,7 +135,7 @@ fn a_bad_report_costs_only_itself() {
     for value in ["9223372036854775808", "-9223372036854775809", "1e300"] {
         assert_eq!(
             warning(&format!("\"amount\": {value}")),
-            "reports[0].amount: not a whole number of 64 bits"
+            "reports[0].amount: the number does not fit into 64 bits"
         );
     }
     assert_eq!(warning("\"kind\": 3"), "reports[0].kind: unknown kind 3");

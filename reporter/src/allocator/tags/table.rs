@@ -254,7 +254,7 @@ fn new_code(lanes: &AtomicU64, mut known: u64, block: usize, value: u16) -> Opti
             Ok(_) => return Some(free as u64),
             Err(other) => known = other,
         }
-        // Another thread may have added this very value.
+        // Another thread may have added the same value.
         if let Some(lane) = lane_with(known, value) {
             return Some(lane as u64);
         }
@@ -430,8 +430,8 @@ pub(super) fn around(inside: usize, size: usize) -> Option<TaggedBlock> {
     None
 }
 
-/// Whether a granule whose `S` is 1 is the second of its block: the run of such granules that ends with this granule
-/// has an even length.
+/// Whether a granule whose `S` is 1 is the second granule of its block. This is the case if the run of granules with
+/// `S` = 1 that ends with this granule has an even length.
 fn is_second(granule: usize) -> bool {
     let (mut address, mut run) = (granule, 0);
     while let Some(leaf) = leaf(address) {
@@ -455,7 +455,7 @@ pub(super) fn for_each(mut each: impl FnMut(TaggedBlock)) {
         for page in leaf.touched_pages() {
             let words = page * PAGE_WORDS..(page + 1) * PAGE_WORDS;
             let first = region + words.start * IN_WORD * GRANULE;
-            // Whether the next granule is the second of the block before it.
+            // Whether the next granule is the second granule of a block.
             let mut second = leaf.words[words.start].load(Ordering::Relaxed) & S != 0 && is_second(first);
             for word in words {
                 let mut starts = leaf.words[word].load(Ordering::Relaxed) & ALL_S;

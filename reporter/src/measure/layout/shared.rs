@@ -23,7 +23,7 @@ use crate::allocator::counters::block_of;
 pub(crate) fn counted<T: ?Sized>(value: &T) -> (Layout, usize) {
     match Layout::new::<[usize; 2]>().extend(Layout::for_value(value)) {
         Ok((block, offset)) => (block.pad_to_align(), offset),
-        // A live value cannot have such a size.
+        // The layout of a live value's block cannot overflow.
         Err(_) => (Layout::for_value(value), 0),
     }
 }

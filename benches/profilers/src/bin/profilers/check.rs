@@ -22,7 +22,7 @@ pub(crate) struct Counted {
 /// blocks per thread.
 const OF_THE_C_LIBRARY: f64 = 64.0;
 
-/// The part of the scale at which the check of stacks runs.
+/// The scale of the run that checks stacks.
 const SAMPLED_SCALE: f64 = 0.01;
 
 pub(crate) fn count(folder: &Path, workload: &str, scale: f64) -> Result<Counted, Box<dyn Error>> {

@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
         println!("{workload} dmd {}", ratios.text());
-        println!("{workload} recording, to dmd: {}, {bytes:.2} bytes an event", recorded.text());
+        println!("{workload} recording, relative to dmd: {}, {bytes:.2} bytes an event", recorded.text());
         if heaptrack.is_some() {
             println!("{workload} heaptrack {}", rivals.text());
         }
