@@ -494,13 +494,13 @@ const CRATES: &[(&str, &str, &str)] = &[
     ("num-bigint", "at least", "the digits, not their capacity"),
     ("once_cell", "exact", "values that the function of a `Lazy` captured are opaque"),
     ("ordered-float", "exact", "in place"),
-    ("parking_lot", "exact", "recorded as skipped while locked; 0.13 needs Rust 1.95"),
+    ("parking_lot", "exact", "recorded as skipped while locked; version 0.13 needs Rust 1.95"),
     (
         "petgraph",
         "exact",
         "`Graph`; `StableGraph` computed, `GraphMap` at least, `MatrixGraph` and `Csr` opaque",
     ),
-    ("roaring", "at least", "the containers and their list; 0.12 needs Rust 1.90"),
+    ("roaring", "at least", "the containers and their list; version 0.12 needs Rust 1.90"),
     (
         "serde_json",
         "computed",

@@ -211,7 +211,7 @@ pub(crate) enum AskUsableSize {
 impl AskUsableSize {
     /// # Safety
     ///
-    /// `pointer` is a live block of that allocator, allocated with `layout`.
+    /// `pointer` is a live block of the allocator of this function, allocated with `layout`.
     #[inline]
     pub(crate) unsafe fn ask(self, pointer: *const u8, layout: Layout) -> usize {
         match self {

@@ -25,7 +25,7 @@
 //! | `amounts` | | one line of JSON: [`AmountsAnswer`] |
 //! | `dmd-dump` | | a compressed dump of DMD; only if DMD records this process |
 //! | `dmd-track` | `sample_bytes` (524,288; 0: every block) | one line of JSON: [`TrackAnswer`]; after a line from the peer, a compressed dump; only if DMD waits for this request |
-//! | `dmd-track` | `record`: the absolute path of a file | one line of JSON: [`TrackAnswer`]; after a line from the peer, the same line again; only if DMD waits for this request |
+//! | `dmd-track` | `record`: the absolute path of a file | one line of JSON: [`TrackAnswer`]; after a line from the peer, the same answer again; only if DMD waits for this request |
 //! | `dmd-log` | `per_million` (1,000,000), `length` (5000) | one line of JSON: [`TrackAnswer`]; then a line for each allocation until the peer sends a line; only if DMD records every block or waits |
 //! | `dmd-copy` | | one line of JSON: [`CopyAnswer`]; the copy ends when the peer sends a line or hangs up; only on Linux, and if DMD records |
 //! | `dmd-copy` | `keep`: true | one line of JSON: [`CopyAnswer`] with the number 0; the reader that DMD's option `--copy-to` names gets the copy |

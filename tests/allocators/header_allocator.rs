@@ -56,7 +56,7 @@ unsafe impl GlobalAlloc for Header {
 // SAFETY: `usable_size` returns the size that `alloc` wrote into the header, and does not allocate.
 unsafe impl UsableSize for Header {
     unsafe fn usable_size(&self, pointer: *const u8, _: Layout) -> usize {
-        // SAFETY: the caller passes a live block of `alloc`, and its header is right before it.
+        // SAFETY: the caller passes a live block of `alloc`, and its header is directly before the pointer.
         let header = unsafe { pointer.cast::<usize>().sub(1) };
         // SAFETY: `alloc` wrote the header, and the header lives as long as the block.
         unsafe { header.read_unaligned() }

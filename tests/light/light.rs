@@ -44,7 +44,7 @@ fn filters_have_the_syntax_of_javascript() {
     ] {
         let filter = PathFilter::regex(pattern).unwrap();
         assert!(filter.accepts(yes) != (pattern == "[]"), "{pattern} accepts {yes:?}");
-        assert!(!filter.accepts(no), "{pattern} does not accept {no:?}");
+        assert!(!filter.accepts(no), "{pattern} must not accept {no:?}");
     }
     assert!(PathFilter::regex("(").is_err());
 }

@@ -27,7 +27,7 @@ pub enum Readers {
 #[derive(Debug)]
 pub struct NewFile {
     file: File,
-    /// The temporary path; `None` once the file has its final name.
+    /// The temporary path; `None` after the file got its final name.
     incomplete: Option<PathBuf>,
     path: PathBuf,
 }

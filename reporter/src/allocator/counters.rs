@@ -44,7 +44,7 @@ static SHARED: CounterSlot = CounterSlot::new();
 
 /// The thread has not tried to lease a slot yet.
 const FRESH: usize = usize::MAX;
-/// The thread has no slot and uses the shared one.
+/// The thread has no slot and uses the shared slot.
 const SHARING: usize = usize::MAX - 1;
 /// The thread uses the shared slot, and also records its last block; see [`noted`].
 const NOTING: usize = usize::MAX - 2;

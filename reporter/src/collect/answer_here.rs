@@ -37,7 +37,7 @@ std::thread_local! {
 ///
 /// A thread with reporters of [`register_local`](crate::register_local) calls this function whenever it has time for
 /// them, for example once per turn of its event loop. If no collection waits, the call costs one relaxed load. If a
-/// loop may sleep longer than a collection waits (about two seconds for `about-memory show`), it needs a timeout.
+/// loop may sleep longer than a collection waits (about two seconds for `about-memory show`), the loop needs a timeout.
 /// Without a timeout, the collection warns that the thread did not answer. While another thread answers the same
 /// collection, the call waits for that thread, but at most until the collection stops waiting.
 ///

@@ -76,8 +76,8 @@ pub fn minimize_memory_usage() {
 /// The number of times that a cycle runs the hooks.
 const ROUNDS: u8 = 3;
 
-/// Memory pressure as a collector. A cycle has four slices. Each of the first three runs the memory-pressure hooks
-/// once, and the last lets the allocator return unused pages.
+/// Memory pressure as a collector. A cycle has four slices. Each of the first three slices runs the memory-pressure
+/// hooks once, and the last slice lets the allocator return unused pages.
 ///
 /// With slices, a program can spread the work of [`minimize_memory_usage`] over time:
 ///

@@ -85,7 +85,7 @@ impl LiveCopy {
         Ok(Self { engine, copy })
     }
 
-    /// Makes a copy for the reader that the engine's options name. Errors are as in [`make`](Self::make).
+    /// Makes a copy for the reader that the engine's options name. Returns the same errors as [`make`](Self::make).
     #[allow(unsafe_code, reason = "calls a function of another library")]
     pub(crate) fn keep() -> io::Result<()> {
         let engine = engine().ok_or(io::ErrorKind::Unsupported)?;

@@ -43,7 +43,7 @@ impl ReporterMarker {
         MarkerEntry { engine, before }
     }
 
-    /// Removes the reporter's marks and these claims, if the collection leaves out its reports.
+    /// Removes the reporter's marks and these claims, if the collection leaves out the reporter's reports.
     pub(crate) fn withdraw(self, claims: &[(Marks, i64)]) {
         let engine = self.run.engine;
         (engine.withdraw)(self.number, NO_PATH, 0);

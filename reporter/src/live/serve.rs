@@ -26,7 +26,7 @@ const TIME_TO_ASK: Duration = Duration::from_secs(5);
 const TIME_TO_REFUSE: Duration = Duration::from_millis(10);
 const MAX_DEADLINE: Duration = Duration::from_secs(600);
 const MAX_NAME: usize = 100;
-/// The default length of a log of allocations, the same as Firefox's.
+/// The default length of a log of allocations, the same as in Firefox.
 const LENGTH: u64 = 5000;
 /// The compression level: low, since a peer waits and reads the report once.
 const FAST: u32 = 1;

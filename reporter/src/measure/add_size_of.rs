@@ -6,9 +6,9 @@ use super::walk_state::WalkState;
 
 /// Adds the heap that a value owns to several numbers of `S`. A reporter reports each number.
 ///
-/// The equivalent of Firefox's `AddSizeOfExcludingThis`: the caller starts from `S::default()`, and the method adds
-/// to it, so that one `S` can sum many values. `#[malloc_size_of(sizes = S)]` derives it together with
-/// [`MallocSizeOf`](crate::MallocSizeOf). The numbers then add up to the result of that trait.
+/// Corresponds to Firefox's `AddSizeOfExcludingThis`: the caller starts from `S::default()`, and the method adds to
+/// it, so that one `S` can sum many values. The attribute `#[malloc_size_of(sizes = S)]` derives this trait together
+/// with [`MallocSizeOf`](crate::MallocSizeOf). The numbers then add up to the result of `MallocSizeOf`.
 ///
 /// ```standalone_crate
 /// use memory_reporter::{MallocSizeOf, computed_size_of, measure::{AddSizeOf, add_size_of}};

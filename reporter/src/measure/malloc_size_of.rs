@@ -7,7 +7,7 @@ use super::walk_state::WalkState;
 
 /// Measures the heap that a value owns. Derive it: `#[derive(MallocSizeOf)]`.
 ///
-/// The equivalent of Firefox's `SizeOfExcludingThis`: it leaves out the value itself, which is in the block of its
+/// Corresponds to Firefox's `SizeOfExcludingThis`: it leaves out the value itself, which is in the block of its
 /// owner or on a stack. The heap of an owning pointer (`Box`, `Rc`, `Arc`) *is* its block and the contents of that
 /// block.
 ///
@@ -80,7 +80,7 @@ pub trait MallocSizeOfEach {
 )]
 pub trait OwningPointer: MallocSizeOf {}
 
-/// The equivalent of Firefox's `SizeOfIncludingThis`: measures the block of an owning pointer and its contents.
+/// Corresponds to Firefox's `SizeOfIncludingThis`: measures the block of an owning pointer and its contents.
 ///
 /// A call on any other type is a compile error. Its message is Firefox's rule: "via a pointer, including; otherwise,
 /// excluding".
@@ -127,7 +127,7 @@ pub fn malloc_size_of<T: MallocSizeOf + ?Sized>(value: &T) -> usize {
 
 /// The bytes of heap that `value` requested, computed from layouts. It does not call an allocator.
 ///
-/// The equivalent of Firefox's `ComputedSizeOf`. By convention, your own function that computes a size by arithmetic,
+/// Corresponds to Firefox's `ComputedSizeOf`. By convention, your own function that computes a size by arithmetic,
 /// without blocks, has a name such as `computed_size_of_something`.
 pub fn computed_size_of<T: MallocSizeOf + ?Sized>(value: &T) -> usize {
     value.size_of_excluding_this(&mut MallocSizeOfOps::new(ComputedReading::default()))

@@ -1,6 +1,6 @@
 //! Counters, for foreign code whose memory this crate cannot walk.
 //!
-//! The equivalent of Firefox's `CountingAllocatorBase`: give the foreign library the functions of [`CountingMalloc`]
+//! They correspond to Firefox's `CountingAllocatorBase`: give the foreign library the functions of [`CountingMalloc`]
 //! as its allocator, and report the counter.
 
 use core::alloc::Layout;

@@ -36,7 +36,7 @@ impl Drop for LocalEntries {
     fn drop(&mut self) {
         for entry in self.0.take() {
             // The destructor belongs to the program: its panic would end the process here. The panic hook has already
-            // reported it.
+            // reported the panic.
             let _ = isolation::discard(entry);
         }
     }
@@ -104,7 +104,7 @@ impl fmt::Debug for LocalRegistration {
 
 /// The reporters of this thread, sorted by name.
 pub(crate) fn local_entries() -> Vec<Rc<LocalEntry>> {
-    // The list is empty after the thread has ended: an engine of DMD may still call this at the end of the process.
+    // The list is empty after the thread has ended: an engine of DMD may call this at the end of the process.
     let mut entries = LOCAL.try_with(|local| local.0.borrow().clone()).unwrap_or_default();
     sort_by(&mut entries, |a, b| a.name.text().cmp(b.name.text()));
     entries

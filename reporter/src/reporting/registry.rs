@@ -66,7 +66,7 @@ struct EntryRuns {
 
 /// The answer to a collection that is about to run an entry.
 pub(crate) enum EntryTurn {
-    /// The entry may run. Until this right is dropped, dropping the registration waits.
+    /// The entry may run. While this right exists, dropping the registration waits.
     Run(RunRight),
     /// The entry is no longer registered, or the program has dropped the reporter.
     Gone,
@@ -200,7 +200,7 @@ impl OwnedReporter {
 /// The permission to run an entry's reporter.
 pub(crate) struct RunRight {
     entry: Arc<RegistryEntry>,
-    /// `None` once the run has ended.
+    /// `None` after the run has ended.
     reporter: Option<OwnedReporter>,
 }
 

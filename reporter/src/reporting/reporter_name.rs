@@ -1,4 +1,4 @@
-//! The name of a reporter. Code of the program returns it, once. That code may panic or collect.
+//! The name of a reporter. The program's method `name` returns it, and is called once. The method may panic or collect.
 
 use memory_report::WarningKind;
 

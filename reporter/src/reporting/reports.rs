@@ -126,7 +126,7 @@ impl Reports {
     ///
     /// A report of the last level includes all deeper levels. The report `(itself)` contains the bytes of an inner
     /// node's own blocks. So the reports add up to the amount of [`heap`](Self::heap), and no report is below
-    /// another. At depth 0 there is one report, the same as from [`heap`](Self::heap). Shared blocks count as in
+    /// another report. At depth 0 there is one report, the same as from [`heap`](Self::heap). Shared blocks count as in
     /// [`heap`](Self::heap), names are as in [`SizeTree`](crate::measure::SizeTree), and parts without bytes have no
     /// report.
     ///

@@ -1,4 +1,4 @@
-//! Tags: a block belongs to a path if its thread allocates it while the tag is current, for any type and owner.
+//! Tags: a block belongs to a path if a thread allocates the block under the path's tag, for any type and owner.
 //!
 //! Invariant: a thread's current tag is the tag of its newest guard that still lives. Without a guard, it is the tag
 //! that the thread keeps.
@@ -43,7 +43,7 @@ use super::conventions::{is_explicit, kind_fault, path_fault};
 ///   indices of an `IndexMap`).
 /// - The path appears even in anonymized reports, so it must not contain private data.
 /// - [`collect_reports`](crate::collect_reports) adds one report for each path, of kind Heap. A
-///   [`Collection`](crate::Collection) of borrowed reporters does not.
+///   [`Collection`](crate::Collection) of borrowed reporters does not add these reports.
 /// - DMD counts blocks with a tag as reported.
 ///
 /// Tags need an allocator that the program declared with [`global_allocator!`](crate::global_allocator), and apply
@@ -314,8 +314,8 @@ fn fault(path: &str) -> Option<&'static str> {
         .or((!is_explicit(path)).then_some("a tag's path must be under `explicit/`"))
 }
 
-/// Before it is locked, the caller must suspend this thread's tag. While it is locked, code of the program must not
-/// run.
+/// Before locking these names, the caller must suspend this thread's tag. While they are locked, code of the program
+/// must not run.
 static NAMES: ProcessLock<TagNames> =
     ProcessLock::new(TagNames { paths: Vec::new(), by_path: Vec::new(), faults: Vec::new(), beyond: 0 });
 

@@ -1,4 +1,4 @@
-//! Compares DMD's native engine with the portable one, linked into the same program:
+//! Compares DMD's native engine with the portable engine, linked into the same program:
 //!
 //! ```sh
 //! cargo build --release -p profilers
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Every round runs each workload three times, one after another: with DMD switched off, with the native engine, and
-//! with the portable one. Both engines take the full stack of every block. The figures are CPU time. Ratios are
+//! with the portable engine. Both engines take the full stack of every block. The figures are CPU time. Ratios are
 //! computed within a round. The output is the median over the rounds, with the minimum and the maximum.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]

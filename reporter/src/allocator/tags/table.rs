@@ -9,10 +9,11 @@
 //! D        the code's first bit 0, or 1 if the last      1               0
 //! ```
 //!
-//! A block with a tag starts at a granule, reaches into a second one ([`raised`](super::raised)), and shares no granule
-//! with another tagged block. The value of a block is its tag, and whether its last granule is half full. A page has a
-//! lane for each of the first three values on it, and the code of a block is the number of its lane. Code 3 is for all
-//! other values: the details of the region then contain one byte of the value at each of the block's first two granules.
+//! A block with a tag starts at a granule, reaches into a second granule ([`raised`](super::raised)), and shares no
+//! granule with another tagged block. The value of a block is its tag, and whether its last granule is half full. A
+//! page has a lane for each of the first three values on it, and the code of a block is the number of its lane. Code 3
+//! is for all other values: the details of the region then contain one byte of the value at each of the block's first
+//! two granules.
 //!
 //! `S` of a second granule may also be 1. So readers look at runs of granules with `S`: the first, third and fifth
 //! granule of a run start a block, and so on.
@@ -204,7 +205,7 @@ impl RegionTags {
         }
     }
 
-    /// Clears these bits of the granules from `place` on. A thread has set them before.
+    /// Clears these bits of the granules from `place` on. A thread has set these bits before.
     #[inline]
     fn clear(&self, place: usize, bits: u64) {
         self.words[place / IN_WORD].fetch_and(!(bits << (place % IN_WORD * 2)), Ordering::Release);

@@ -25,7 +25,7 @@ use super::{is_hosted, own_uid, spawn_without_signals, thread_host};
 /// The descriptor that the child process of a fork closes; -1 for none.
 static TO_CLOSE: AtomicI32 = AtomicI32::new(-1);
 
-/// The inode number of the socket with that descriptor.
+/// The inode number of the socket with the descriptor [`TO_CLOSE`].
 static INODE: AtomicU64 = AtomicU64::new(0);
 
 /// Keeps the listening thread running until it is dropped. A process has at most one listener at a time.

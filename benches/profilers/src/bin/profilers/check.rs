@@ -18,8 +18,8 @@ pub(crate) struct Counted {
     live: f64,
 }
 
-/// The maximum number of blocks of the C library itself, which the counting program does not see: buffers, and a few
-/// blocks per thread.
+/// The maximum number of blocks that the C library itself allocates: buffers, and a few blocks per thread. The counting
+/// program does not count these blocks.
 const OF_THE_C_LIBRARY: f64 = 64.0;
 
 /// The scale of the run that checks stacks.

@@ -1,7 +1,7 @@
 //! Compares the costs of DMD and heaptrack: `profilers [LIBRARY [SCALE [ROUNDS]]]`.
 //!
-//! Every round runs each program once, one after another, and compares them within the round, because other work on
-//! the machine slows all of them down. The results are medians over the rounds.
+//! Every round runs each program once, one after another, and compares the programs within the round, because other
+//! work on the machine slows all of them down. The results are medians over the rounds.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 
