@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("ROUNDS must be at least 1".into());
     }
     println!(
-        "| workload | off, seconds | DMD's own engine over off | portable over off | portable over DMD's own |"
+        "| workload | off, seconds | native relative to off | portable relative to off | portable relative to native |"
     );
     println!("|---|---|---|---|---|");
     for workload in WORKLOADS {
