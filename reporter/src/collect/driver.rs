@@ -491,7 +491,7 @@ impl<'a> CollectionDriver<'a> {
             self.run(&ReporterName::ask(&reporter), &reporter);
         }
         if admission::refused() != self.refused {
-            let message = "other collections were refused during this one: too many ran at the same time";
+            let message = "further collections were refused meanwhile: too many ran at the same time";
             self.warn(WarningKind::Nested, "collect_reports", message);
         }
         consistency::check(&mut self.set);
