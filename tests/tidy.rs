@@ -40,7 +40,7 @@ fn members() -> Vec<String> {
     members.iter().map(|member| member.as_str().unwrap().to_owned()).collect()
 }
 
-/// All files below a folder whose names end with `end`, except build output.
+/// All files below a folder, if their names end with `end`. Leaves out build output.
 fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {
