@@ -1,4 +1,4 @@
-//! Sets `cfg(lazy_get)` if std gives access to the values of its lazy types: from Rust 1.94.
+//! Sets `cfg(lazy_get)` if std gives access to the values of its lazy types, as Rust 1.94 and later versions do.
 
 use std::env;
 use std::process::Command;

@@ -122,12 +122,12 @@ fn asked_of_all() -> Vec<Row> {
     Exact RefCell<u8> = "recorded as skipped while mutably borrowed";
     Exact cell::UnsafeCell<u8> = "plain data only";
     Exact cell::OnceCell<String>;
-    Exact cell::LazyCell<String> = "opaque before Rust 1.94; measuring the walk never initializes it";
+    Exact cell::LazyCell<String> = "opaque before Rust 1.94; the walk never initializes the value";
     Exact sync::OnceLock<String>;
-    Exact sync::LazyLock<String> = "opaque before Rust 1.94; measuring the walk never initializes it";
+    Exact sync::LazyLock<String> = "opaque before Rust 1.94; the walk never initializes the value";
     Exact sync::Once;
-    Exact Mutex<String> = "recorded as skipped while locked; a poisoned one is measured";
-    Exact RwLock<String> = "recorded as skipped while locked for writing; a poisoned one is measured";
+    Exact Mutex<String> = "recorded as skipped while locked; a poisoned lock is measured";
+    Exact RwLock<String> = "recorded as skipped while locked for writing; a poisoned lock is measured";
     Exact sync::Condvar;
     Exact sync::Barrier;
     Exact Vec<u8>;
@@ -135,7 +135,7 @@ fn asked_of_all() -> Vec<Row> {
     Computed VecDeque<u8> = "the start of the block is visible if the elements wrap around";
     Exact BinaryHeap<u8>;
     Computed LinkedList<u8>;
-    Computed HashMap<u8,u8> = "after many removals, about one table in a thousand is seen too small";
+    Computed HashMap<u8,u8> = "after many removals, about one table in a thousand counts as half of its size";
     Computed HashMap<String,String,MyHasher> = "as above";
     Computed HashSet<u8> = "as above";
     Computed HashSet<String,MyHasher> = "as above";
@@ -323,7 +323,7 @@ fn check<T: MallocSizeOf>(make: impl FnOnce() -> T) {
         Seen::AtLeast => assert!(0 < computed && computed <= held.asked, "{name}: {computed} of {held:?}"),
         Seen::Opaque => {
             assert!(computed <= held.asked, "{name}: {computed} of {held:?}");
-            assert!(!whole, "{name} is recorded as not seen");
+            assert!(!whole, "{name} must be recorded as skipped");
         }
     }
 }
@@ -465,7 +465,11 @@ fn the_block_that_weak_pointers_keep_is_counted_once() {
 fn lazy_values_are_seen_once_they_are_there() {
     let lock = sync::LazyLock::<String>::new(|| text(100));
     let cell = cell::LazyCell::<String>::new(|| text(100));
-    assert_eq!(computed_size_of(&lock) + computed_size_of(&cell), 0, "measuring must not make the value");
+    assert_eq!(
+        computed_size_of(&lock) + computed_size_of(&cell),
+        0,
+        "measuring must not initialize the value"
+    );
     assert_eq!(lock.len() + cell.len(), 200);
     let mut ops = MallocSizeOfOps::computed();
     let bytes = lock.size_of_excluding_this(&mut ops) + cell.size_of_excluding_this(&mut ops);

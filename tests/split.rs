@@ -145,6 +145,6 @@ fn a_reporter_splits_and_counts_shared_blocks_once() {
     assert!(set.warnings().is_empty());
     let sum: i64 = set.iter().map(|report| report.amount).sum();
     let store = malloc_size_of(&pages.1.bytes) + malloc_size_of(&pages.1.names);
-    // The size of the page itself includes the shared text, so `explicit/shared` adds no bytes to it.
+    // The size of the page itself includes the shared text, so `explicit/shared` adds no bytes to the sum.
     assert_eq!(sum as usize, malloc_size_of(&pages.0) + store);
 }

@@ -22,8 +22,8 @@ fn exact<T: MallocSizeOf>(name: &str, make: impl FnOnce() -> T) {
     assert_eq!(ops.skipped(), [], "{name}");
 }
 
-/// For a value that shows only the inside of some blocks. Asserts that the computed size is exact, and the measured
-/// size is between the requested and the usable bytes.
+/// Takes a value that shows only the inside of some blocks. Asserts that its computed size is exact, and that its
+/// measured size is between the requested and the usable bytes.
 fn exact_computed<T: MallocSizeOf>(name: &str, make: impl FnOnce() -> T) {
     let (value, held) = grown(make);
     let mut ops = MallocSizeOfOps::computed();
@@ -255,7 +255,7 @@ fn once_cell() {
     exact("sync::OnceCell", || ::once_cell::sync::OnceCell::with_value(text(9)));
     exact("unsync::OnceCell", || ::once_cell::unsync::OnceCell::with_value(text(9)));
     let lazy = ::once_cell::sync::Lazy::<String>::new(|| text(9));
-    assert_eq!(computed_size_of(&lazy), 0, "measuring must not make the value");
+    assert_eq!(computed_size_of(&lazy), 0, "measuring must not initialize the value");
     assert_eq!((lazy.len(), computed_size_of(&lazy)), (9, 9));
     let captured = text(9);
     skipped(&::once_cell::unsync::Lazy::new(move || captured.clone()), SkipReason::Opaque);
@@ -489,18 +489,18 @@ const CRATES: &[(&str, &str, &str)] = &[
     ),
     ("either", "exact", "in place"),
     ("hashbrown", "computed", "also after removals; only maps and sets whose keys are `Hash + Eq`"),
-    ("indexmap", "computed", "at least, after removals"),
+    ("indexmap", "computed", "after removals: at least"),
     ("lru", "at least", "all entries; the index table is larger than counted while the cache is not full"),
     ("num-bigint", "at least", "the digits, not their capacity"),
     ("once_cell", "exact", "values that the function of a `Lazy` captured are opaque"),
     ("ordered-float", "exact", "in place"),
-    ("parking_lot", "exact", "recorded as skipped while locked; 0.13 needs Rust 1.95"),
+    ("parking_lot", "exact", "recorded as skipped while locked; version 0.13 needs Rust 1.95"),
     (
         "petgraph",
         "exact",
         "`Graph`; `StableGraph` computed, `GraphMap` at least, `MatrixGraph` and `Csr` opaque",
     ),
-    ("roaring", "at least", "the containers and their list; 0.12 needs Rust 1.90"),
+    ("roaring", "at least", "the containers and their list; version 0.12 needs Rust 1.90"),
     (
         "serde_json",
         "computed",
@@ -562,7 +562,7 @@ fn the_table_in_the_documentation_has_every_feature() {
         writeln!(text, "| `{feature}` | {name} {version} | {seen} | {note} |").unwrap();
         listed.push(feature);
     }
-    assert_eq!(features, listed, "the features of reporter/Cargo.toml");
+    assert_eq!(features, listed, "the table must list the features of reporter/Cargo.toml");
     golden("reporter/src/docs/third_party.md", &text);
 }
 

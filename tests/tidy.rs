@@ -40,7 +40,7 @@ fn members() -> Vec<String> {
     members.iter().map(|member| member.as_str().unwrap().to_owned()).collect()
 }
 
-/// All files below a folder whose names end with `end`, except build output.
+/// All files below a folder, if their names end with `end`. Leaves out build output.
 fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {
@@ -128,8 +128,9 @@ fn crates_depend_along_the_arrows_only() {
     let ours: BTreeSet<String> =
         members.iter().map(|m| manifest(m)["package"]["name"].as_str().unwrap().to_owned()).collect();
     for member in &members {
-        let allowed =
-            allowed.get(member.as_str()).unwrap_or_else(|| panic!("{member}: the list has no arrows for it"));
+        let allowed = allowed
+            .get(member.as_str())
+            .unwrap_or_else(|| panic!("{member}: add the crate to the list of arrows"));
         let manifest = manifest(member);
         // Dev-dependencies may go against an arrow: the tests of the derive use the crate for which it derives.
         let Some(dependencies) = manifest.get("dependencies").and_then(|table| table.as_table()) else {
@@ -373,7 +374,7 @@ fn suggestions_know_every_feature_that_measures_a_crate() {
     let message = read("reporter/src/measure/malloc_size_of.rs");
     let (_, list) = message.split_once("its major version: ").unwrap();
     let named: BTreeSet<String> = list.split('"').next().unwrap().split(", ").map(str::to_owned).collect();
-    assert_eq!(named, features, "the note of `MallocSizeOf`");
+    assert_eq!(named, features, "the note of `MallocSizeOf` must name each of these features");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! A declaration of an allocator that is not the global one: the library never asks this allocator, and computes all
-//! sizes.
+//! A declaration of an allocator that is not the global allocator: the library never asks this allocator, and computes
+//! all sizes.
 
 #![allow(unsafe_code, reason = "an allocator")]
 

@@ -9,8 +9,7 @@ use syn::{
     WherePredicate,
 };
 
-const EXAMPLE: &str =
-    "write `#[malloc_size_of(ignore = \"why it is not measured\")]`, with the words in parentheses";
+const EXAMPLE: &str = "expected words in parentheses, such as `#[malloc_size_of(ignore = \"reason\")]`";
 
 /// How the derive measures a field.
 pub(crate) enum FieldRule {
@@ -180,7 +179,10 @@ fn read(
                 continue;
             };
             if list.tokens.is_empty() {
-                errors.push(Error::new_spanned(attribute, "the attribute is empty"));
+                errors.push(Error::new_spanned(
+                    attribute,
+                    "the attribute is empty: write a word, as in `#[malloc_size_of(ignore = \"reason\")]`",
+                ));
             }
             let outcome = attribute.parse_args_with(|input: ParseStream<'_>| {
                 while !input.is_empty() {
@@ -219,7 +221,10 @@ fn once<T>(word: &Ident, slot: &mut Option<T>, value: T) -> Result<()> {
 fn reason(word: &Ident, input: ParseStream<'_>, example: &str) -> Result<()> {
     let reason: LitStr = value(word, input, example)?;
     if reason.value().trim().is_empty() {
-        return Err(Error::new(reason.span(), "the reason is empty: write why it is not measured"));
+        return Err(Error::new(
+            reason.span(),
+            "the reason is empty: write why the field or variant is not measured",
+        ));
     }
     Ok(())
 }

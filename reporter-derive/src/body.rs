@@ -77,8 +77,8 @@ fn impl_item(field: &TypeField, krate: &Path, item: &str) -> TokenStream {
     quote_spanned!(at(field.span)=> <#ty as #krate::MallocSizeOf>::#item)
 }
 
-/// The call that measures one field. Only the part that can cause an error has the field's span: clippy takes a sum
-/// for the user's own code if both of its ends have such a span.
+/// The call that measures one field. Only the part that can cause an error has the field's span: clippy treats a sum as
+/// the user's own code if both ends of the sum have the span of a field.
 pub(crate) fn part(
     field: &TypeField,
     input: &TypeInput,
@@ -99,7 +99,7 @@ pub(crate) fn part(
                 (needs_walk(field, &krate), impl_item(field, &krate, "size_of_excluding_this"));
             Some(quote!(#measured::typed_part(#ops, #edge, #value, #needs_walk, #walk)))
         }
-        // The function may take the field itself or a value behind the field: the compiler finds out which of the two.
+        // The function may take the field itself or a value behind the field. The compiler infers it from the function.
         FieldRule::With(path) | FieldRule::Each(path) if is_pointer_or_lock(&field.ty) => {
             let name = if matches!(field.rule, FieldRule::With(_)) { "measure_with" } else { "measure_each" };
             let name = Ident::new(name, at(field.span));

@@ -40,7 +40,7 @@ fn derived(input: &TypeInput, krate: &Path) -> Vec<WherePredicate> {
 const POINTERS: [&str; 4] = ["PhantomData", "NonNull", "AtomicPtr", "Weak"];
 
 /// Whether the type owns nothing, for any parameters: a function pointer, or a type that contains only function
-/// pointers. Impls cannot cover them: each signature over lifetimes is a type of its own.
+/// pointers. Impls cannot cover all function pointers: each signature with lifetimes is a separate type.
 pub(crate) fn owns_nothing(ty: &Type) -> bool {
     match ty {
         Type::FnPtr(_) => true,
@@ -102,7 +102,7 @@ impl OwnedParameters<'_> {
             return;
         }
         if let Some(own) = &ty.qself {
-            // `<T as Trait>::Type` is a type of `T`, but contains no `T`.
+            // `<T as Trait>::Type` belongs to `T`, but a value of this type need not contain a `T`.
             if self.parameters.iter().any(|parameter| names(own.ty.to_token_stream(), parameter)) {
                 self.add(Type::Path(ty.clone()));
             }
@@ -138,7 +138,7 @@ impl OwnedParameters<'_> {
     }
 }
 
-/// Whether the trait is `Fn` or one of its siblings.
+/// Whether the path is a closure trait with its arguments in parentheses, such as `Fn(A)`.
 fn is_closure(path: &Path) -> bool {
     path.segments.last().is_some_and(|last| matches!(last.arguments, PathArguments::Parenthesized(_)))
 }

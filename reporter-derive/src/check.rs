@@ -59,8 +59,8 @@ fn check_mirror(input: &TypeInput, errors: &mut Vec<Error>) {
     }
 }
 
-/// Requires that each field of a type with sizes is added to one of them, or ignored for a reason: no field is lost
-/// silently.
+/// Requires that each field of a type with sizes is added to one of the sizes, or ignored for a reason: no field is
+/// lost silently.
 fn check_destination(field: &TypeField, input: &TypeInput, errors: &mut Vec<Error>) {
     let Some(word) = &field.destination.word else {
         if input.attributes.sizes.is_some() && !field.rule.is_ignored() && !is_plain(&field.ty) {

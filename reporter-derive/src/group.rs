@@ -128,7 +128,7 @@ fn together(arms: Vec<MatchArm>) -> Vec<Vec<MatchArm>> {
     groups
 }
 
-/// Replaces several arms by one, which calls a function with a `match` over their variants.
+/// Replaces several arms by one arm that calls a function with a `match` over their variants.
 fn grouped(arms: Vec<MatchArm>, others: &TokenStream, subject: &MatchSubject) -> MatchArm {
     let value = &subject.value;
     let (patterns, arms): (Vec<_>, Vec<_>) = arms.into_iter().map(|arm| (arm.patterns, arm.arm)).unzip();

@@ -2,8 +2,8 @@
 //!
 //! The type's parameters and fields may have any name, a macro may contain the type, and the user's crate may
 //! forbid lints. So all paths are absolute, even the paths of `bool` and `usize`. Local names are hygienic, and the
-//! only type parameter gets a fresh name. Every token points at its field, but counts as code of the derive, so
-//! that neither lints nor a macro's hygiene apply to it.
+//! type parameter of the derived method gets a fresh name. Every token has the source position of its field, but counts
+//! as code of the derive, so that neither lints nor a macro's hygiene apply to the token.
 
 use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use syn::ext::IdentExt;

@@ -60,7 +60,7 @@ mod split;
 ///
 ///   If the field is an `Arc`, `Rc`, `Box`, `Mutex`, `RwLock` or `RefCell`, the function of `with` or `each` may also
 ///   take the value inside: `with = blob` measures an `Arc<RwLock<Blob>>`, and `each = blob` a `Mutex<Vec<Blob>>`. The
-///   blocks of the pointers count, and held locks are skipped. A lock needs contents without borrowed data.
+///   blocks of the pointers count, and held locks are skipped. The value in a lock must not contain borrowed data.
 /// - `stated_by = path`: the function `fn(&TypeField) -> integer` states the field's bytes, as `memory_usage()` of
 ///   many crates does. A report shows how many of its bytes are stated.
 /// - `conditional`: documents the default for a shared pointer: the first walk that reaches the pointer counts its

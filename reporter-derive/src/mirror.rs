@@ -65,8 +65,8 @@ pub(crate) fn bind(remote: &TypePath, input: &TypeInput, fields: &[TypeField]) -
         quote!(#member: #binding,)
     });
     let value = value();
-    // With the user's spans, the compiler lists missing fields by name. In a pattern with a macro's spans, it
-    // reports these fields as inaccessible.
+    // With the user's spans, the compiler lists missing fields by name. In a pattern with a macro's spans, the
+    // compiler reports these fields as inaccessible.
     let pattern = quote_spanned!(remote.span()=> #path { #(#bindings)* #rest });
     quote!(let #pattern = #value;)
 }

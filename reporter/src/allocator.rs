@@ -3,8 +3,8 @@
 //!
 //! Invariant: [`declared`] returns only the static that carries `#[global_allocator]`. Only
 //! [`global_allocator!`](crate::global_allocator) makes a [`DeclaredAllocator`], and that macro emits the attribute
-//! itself, by a path that no name in the program can shadow. Before [`declared`] returns a static, a block from
-//! `std::alloc` must have passed through it. No other function of this crate passes a pointer to an allocator.
+//! itself, by a path that no name in the program can shadow. [`declared`] returns a static only after a block from
+//! `std::alloc` has passed through this static. No other function of this crate passes a pointer to an allocator.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::fmt;
@@ -211,14 +211,15 @@ pub(crate) enum AskUsableSize {
 impl AskUsableSize {
     /// # Safety
     ///
-    /// `pointer` is a live block of that allocator, allocated with `layout`.
+    /// `pointer` is a live block of the allocator of this function, allocated with `layout`.
     #[inline]
     pub(crate) unsafe fn ask(self, pointer: *const u8, layout: Layout) -> usize {
         match self {
-            // SAFETY: the caller guarantees a live block of the allocator whose `c_function` this is, and `UsableSize`
-            // guarantees that the function is sound for every such block.
+            // SAFETY: the caller guarantees a live block of the allocator that returned `function` from `c_function`.
+            // `UsableSize` guarantees that the function is sound for every live block of this allocator.
             Self::C(function) => unsafe { function(pointer.cast()) },
-            // SAFETY: the caller guarantees a live block, with this layout, of the allocator whose `usable_size` this is.
+            // SAFETY: `function` is the `usable_size` of an allocator. The caller guarantees a live block of this
+            // allocator with this layout.
             Self::Rust(function) => unsafe { function(pointer, layout) },
         }
     }
@@ -254,7 +255,7 @@ impl DeclaredAllocator {
         // SAFETY: the size of `usize` is not 0.
         let (block, noted) = counters::noted(|| black_box(unsafe { std::alloc::alloc(layout) }));
         if block.is_null() {
-            // Without memory the test is repeated at the next call.
+            // The system has no memory: the next call repeats the test.
             return false;
         }
         // SAFETY: `std::alloc` allocated the block above with this layout, and it is not null.
@@ -300,7 +301,7 @@ pub fn declared() -> Option<&'static DeclaredAllocator> {
 }
 
 /// Declares the program's global allocator. This crate then measures sizes with the allocator, and reports
-/// `heap-allocated`. Without a declaration it computes sizes from layouts; these sizes are right as well.
+/// `heap-allocated`. Without a declaration it computes sizes from layouts: the requested bytes, without slop.
 ///
 /// The macro emits `#[global_allocator]` itself, so a program uses it instead of the attribute:
 /// ```standalone_crate
@@ -349,14 +350,14 @@ macro_rules! __global_allocator {
                 $crate::__private::CountingAllocator::new($value);
 
             unsafe fn usable_size(pointer: *const u8, layout: ::core::alloc::Layout) -> usize {
-                // SAFETY: the caller guarantees a live block of `DECLARED` with this layout: it calls this function only
-                // through `DeclaredAllocator`, which requires that.
+                // SAFETY: the caller guarantees a live block of `DECLARED` with this layout: only `DeclaredAllocator`
+                // calls this function, and its callers give this guarantee.
                 unsafe { DECLARED.usable_size(pointer, layout) }
             }
 
             $crate::__private::inventory::submit! {
-                // SAFETY: this macro puts core's `#[global_allocator]` on `DECLARED`, and `usable_size` calls that
-                // static.
+                // SAFETY: this macro puts core's `#[global_allocator]` on `DECLARED`, and `usable_size` calls the
+                // method of `DECLARED`.
                 unsafe { $crate::__private::DeclaredAllocator::new(&DECLARED, usable_size) }
             }
         };

@@ -9,11 +9,11 @@
 //! - A program looks for a preloaded engine by the C symbol [`SYMBOL`] ([`preloaded`]). The engine cannot look for
 //!   the program, since the symbols of an executable are not dynamic. `memory-reporter` looks once, on the first
 //!   thread before `main`, and calls `add_program` if the engine records. The wrapper `dmd::Dmd` looks at the first
-//!   allocation. If it finds no engine that records, it starts its own engine and connects it ([`connect`]).
+//!   allocation. If the wrapper finds no engine that records, it starts and connects its own engine ([`connect`]).
 //! - The wrapper calls the hook entries (`record` to `look_at_guard`) on every thread, in every allocation, also in
 //!   signal handlers. These entries do not allocate, take no global lock, and keep `errno`.
-//! - Reporters mark blocks (`path` to `is_unreported`) on the thread that measures. A collection starts and ends on
-//!   one thread. Its reporters enter the run on the threads that execute them.
+//! - Reporters mark blocks (entries `path` to `is_unreported`) on the thread that measures. A collection starts and
+//!   ends on one thread. Its reporters enter the run on the threads that execute them.
 //! - `libdmd.so` contains a copy of `memory-reporter`. If `ABOUT_MEMORY` requests it, that copy answers for a program
 //!   without `memory-reporter` ([`connect_itself`]). That copy stops when a program calls `add_program`; then the
 //!   program answers.
@@ -346,7 +346,7 @@ static IS_ITSELF: AtomicBool = AtomicBool::new(false);
 ///
 /// # Safety
 ///
-/// The contract is the same as that of [`connect`].
+/// The contract of [`connect`] applies.
 #[allow(unsafe_code, reason = "safe functions of this module rely on the table")]
 pub unsafe fn connect_itself(engine: &'static EngineTable) {
     IS_ITSELF.store(true, Ordering::Relaxed);
@@ -408,8 +408,8 @@ pub(crate) fn working_bytes() -> Option<u64> {
     Some((engine()?.working_bytes)())
 }
 
-/// The usable bytes of all live blocks, if an engine records the blocks that Rust allocates. To test whether it does,
-/// the function allocates a block and passes it to the engine.
+/// The usable bytes of all live blocks, if an engine records the blocks that Rust allocates. To test whether the engine
+/// records them, the function allocates a block and passes the block to the engine.
 pub(crate) fn heap() -> Option<u64> {
     let engine = engine()?;
     if is_itself() {

@@ -29,7 +29,7 @@
 //! To show the tree as text, use the crate `about-memory`. To find the stacks that allocated unreported memory, use
 //! the crate `dmd`.
 //!
-//! # How it hangs together
+//! # Overview
 //!
 //! - Measuring: [`MallocSizeOf`] is the trait that walks a value. [`MallocSizeOfOps`] contains the functions that a
 //!   walk calls. [`Reading`] chooses the meaning of a size: [`ComputedReading`](measure::ComputedReading) or

@@ -9,9 +9,9 @@
 //!
 //! The name of the socket is `<pid>-<start>.sock`. `start` is the process's start time in clock ticks, so that the
 //! socket of an older process with the same number has another name. The socket has mode 0600, and its folder (see
-//! [`folder`]) has mode 0700 and belongs to the user. The socket accepts three users: the process's user, the user that
-//! started the process, if the process has changed its user, and root. The program `about-memory` looks for sockets
-//! in that folder.
+//! [`folder`]) has mode 0700 and belongs to the user. The socket accepts root, the process's user, and, if the process
+//! has changed its user, also the user that started the process. The program `about-memory` looks for sockets in that
+//! folder.
 //!
 //! A request is one line of JSON of at most [`MAX_REQUEST`] bytes, with `version` ([`VERSION`]) and
 //! `request`; unknown keys are ignored. The answer ends with the connection. An error is one line,
@@ -24,13 +24,13 @@
 //! | `minimize` | | one line of JSON: [`MinimizeAnswer`] |
 //! | `amounts` | | one line of JSON: [`AmountsAnswer`] |
 //! | `dmd-dump` | | a compressed dump of DMD; only if DMD records this process |
-//! | `dmd-track` | `sample_bytes` (524,288; 0: every block) | one line of JSON: [`TrackAnswer`]; after a line from the peer, a compressed dump; only if DMD waits for it |
-//! | `dmd-track` | `record`: the absolute path of a file | one line of JSON: [`TrackAnswer`]; after a line from the peer, the same line again; only if DMD waits for it |
+//! | `dmd-track` | `sample_bytes` (524,288; 0: every block) | one line of JSON: [`TrackAnswer`]; after a line from the peer, a compressed dump; only if DMD waits for this request |
+//! | `dmd-track` | `record`: the absolute path of a file | one line of JSON: [`TrackAnswer`]; after a line from the peer, the same answer again; only if DMD waits for this request |
 //! | `dmd-log` | `per_million` (1,000,000), `length` (5000) | one line of JSON: [`TrackAnswer`]; then a line for each allocation until the peer sends a line; only if DMD records every block or waits |
 //! | `dmd-copy` | | one line of JSON: [`CopyAnswer`]; the copy ends when the peer sends a line or hangs up; only on Linux, and if DMD records |
 //! | `dmd-copy` | `keep`: true | one line of JSON: [`CopyAnswer`] with the number 0; the reader that DMD's option `--copy-to` names gets the copy |
 //! | `collect` | | one line of JSON: [`MinimizeAnswer`]; only if the program has called [`answer_collections`] |
-//! | any other request of [`answer_requests`] | free | free |
+//! | a request of [`answer_requests`] | defined by the program | defined by the program |
 //!
 //! With `named` the reports call the process `NAME (pid N)`, not `Main Process (pid N)`.
 //!

@@ -1,7 +1,7 @@
 //! Facts about this process from the operating system. No other module names an operating system.
 //!
-//! macOS and Windows provide only the sizes of the process. On an unknown system every figure is `None`, and the rest
-//! of the crate works as usual.
+//! macOS and Windows provide only the sizes of the process. On an unknown system every figure is `None`, and all other
+//! modules work as usual.
 
 mod c_malloc;
 #[cfg(feature = "live")]

@@ -46,7 +46,7 @@ fn warnings<'a>(set: &'a ReportSet, subject: &str) -> Vec<(WarningKind, &'a str)
 fn linked_reporters_run_whatever_their_names_do() {
     let set = collect_reports(&CollectOptions::new());
     let placeholder = "(name() panicked: no linked name today)";
-    let message = "its name() panicked; it runs under this name instead";
+    let message = "its name() panicked; the reporter runs under this name instead";
     assert_eq!(warnings(&set, placeholder), [(WarningKind::Panicked, message)]);
     let message = "its name() called collect_reports; nothing was collected there";
     assert_eq!(warnings(&set, "linked-and-collecting"), [(WarningKind::Nested, message)]);

@@ -30,8 +30,8 @@ fn exact<T: MallocSizeOf>(name: &str, make: impl FnOnce() -> T) {
     assert_eq!(malloc_size_of(&value) as isize, held.usable, "measured: {name}");
 }
 
-/// For a value that shows only the inside of some blocks. Asserts that the computed size is exact, and the measured
-/// size is between the requested and the usable bytes.
+/// Takes a value that shows only the inside of some blocks. Asserts that its computed size is exact, and that its
+/// measured size is between the requested and the usable bytes.
 fn exact_computed<T: MallocSizeOf>(name: &str, make: impl FnOnce() -> T) {
     let (value, held) = grown(make);
     assert_eq!(computed_size_of(&value) as isize, held.asked, "computed: {name}");
@@ -198,7 +198,7 @@ fn three_thousand_random_hash_tables_are_exact_but_for_one_in_a_thousand_after_r
         }
         missed += usize::from(computed_size_of(&map) as isize != held.asked);
     }
-    assert!(missed <= 3, "{missed} of 3000 tables missed after removals");
+    assert!(missed <= 3, "the sizes of {missed} of 3000 tables are wrong after removals");
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn cycles_end() {
 
 #[test]
 fn heap_allocated_follows_every_thread() {
-    // Other tests run at the same time, so only a difference far above theirs is meaningful.
+    // Other tests allocate at the same time, so only a difference far above their memory is meaningful.
     const BIG: usize = 1 << 30;
     let before = amounts::heap_allocated().unwrap() as i64;
     let blocks: Vec<Vec<u8>> = std::thread::scope(|scope| {

@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for Header {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         let (whole, offset) = with_header(layout);
-        // SAFETY: the caller passes a pointer of `alloc`, so its block starts `offset` bytes before it.
+        // SAFETY: the caller passes a pointer from `alloc`, so the block starts `offset` bytes before the pointer.
         let start = unsafe { pointer.sub(offset) };
         // SAFETY: the caller passes a live block of `alloc`, which wrote its header.
         if unsafe { self.usable_size(pointer, layout) } != layout.size() {
@@ -56,9 +56,9 @@ unsafe impl GlobalAlloc for Header {
 // SAFETY: `usable_size` returns the size that `alloc` wrote into the header, and does not allocate.
 unsafe impl UsableSize for Header {
     unsafe fn usable_size(&self, pointer: *const u8, _: Layout) -> usize {
-        // SAFETY: the caller passes a live block of `alloc`, and its header is right before it.
+        // SAFETY: the caller passes a live block of `alloc`, and its header is directly before the pointer.
         let header = unsafe { pointer.cast::<usize>().sub(1) };
-        // SAFETY: `alloc` wrote the header, and it lives as long as the block.
+        // SAFETY: `alloc` wrote the header, and the header lives as long as the block.
         unsafe { header.read_unaligned() }
     }
 }

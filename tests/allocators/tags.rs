@@ -206,7 +206,7 @@ fn any_sequence_of_calls_is_exact() {
                     let block = unsafe { allocate(layout) };
                     assert_eq!(block.addr() % layout.align(), 0);
                     if is_zeroed {
-                        // SAFETY: a live block of zeros of this size.
+                        // SAFETY: `block` is a live block of this size, and all its bytes are 0.
                         let bytes = unsafe { core::slice::from_raw_parts(block, layout.size()) };
                         assert!(bytes.iter().all(|b| *b == 0));
                     }
@@ -218,9 +218,9 @@ fn any_sequence_of_calls_is_exact() {
                     let place = random.below(live.len() as u64) as usize;
                     let (block, layout, owner, fill) = live[place];
                     let size = sizes(&mut random);
-                    // SAFETY: a live block of this layout.
+                    // SAFETY: `block` is a live block of this layout.
                     let moved = unsafe { alloc::realloc(block, layout, size) };
-                    // SAFETY: a live block of this size, whose first bytes were filled.
+                    // SAFETY: `moved` is a live block with at least this many bytes, and the test has filled them.
                     let bytes = unsafe { core::slice::from_raw_parts(moved, size.min(layout.size())) };
                     assert!(bytes.iter().all(|b| *b == fill));
                     // SAFETY: the block has this size.
@@ -231,7 +231,7 @@ fn any_sequence_of_calls_is_exact() {
                 }
                 2 if !live.is_empty() => {
                     let (block, layout, ..) = live.swap_remove(random.below(live.len() as u64) as usize);
-                    // SAFETY: a live block of this layout.
+                    // SAFETY: `block` is a live block of this layout.
                     unsafe { alloc::dealloc(block, layout) };
                 }
                 _ => {}
@@ -247,7 +247,7 @@ fn any_sequence_of_calls_is_exact() {
             assert_eq!(amount(&format!("explicit/random/{i}")), bytes, "{owned:?}");
         }
         for (block, layout, ..) in live {
-            // SAFETY: a live block of this layout.
+            // SAFETY: `block` is a live block of this layout.
             unsafe { alloc::dealloc(block, layout) };
         }
     }
@@ -264,7 +264,7 @@ fn the_table_takes_at_most_a_fiftieth_of_the_blocks() {
     assert!(table > 0 && table * 50 <= blocks, "{table} bytes for {blocks}");
 }
 
-/// A walk finds the blocks of a map by addresses inside them, whatever lies before and behind.
+/// A walk finds the blocks of a map by addresses inside them, for any neighboring blocks.
 #[test]
 fn blocks_are_found_from_inside_among_others() {
     let tags: Vec<Tag> =

@@ -37,7 +37,12 @@ const WAYS: &[Way] = &[
         "moka_future",
     ),
     ("ndarray", "at least", "owned arrays; their unused room is not visible", "ndarray"),
-    ("prost", "exact", "messages derive the trait; a field of the crate bytes needs its feature", "prost"),
+    (
+        "prost",
+        "exact",
+        "messages derive the trait; for fields of type `Bytes`, enable the feature `bytes1`",
+        "prost",
+    ),
     ("quick_cache", "at least", "the tables are stated; waits for the cache's locks", "quick_cache"),
     (
         "regex",
@@ -70,7 +75,7 @@ fn the_page_has_the_code_of_every_way() {
     }
     let listed = WAYS.len();
     let there = fs::read_dir(format!("{root}/tests/foreign/ways")).unwrap().count();
-    assert_eq!(listed, there, "the page does not show each file in ways/");
+    assert_eq!(listed, there, "the page must have a row for each file in ways/");
     let page = format!("{root}/reporter/src/docs/other_crates.md");
     if env::var_os("UPDATE_GOLDEN").is_some_and(|value| value == "1") {
         fs::write(&page, &text).unwrap();

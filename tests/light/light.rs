@@ -44,7 +44,7 @@ fn filters_have_the_syntax_of_javascript() {
     ] {
         let filter = PathFilter::regex(pattern).unwrap();
         assert!(filter.accepts(yes) != (pattern == "[]"), "{pattern} accepts {yes:?}");
-        assert!(!filter.accepts(no), "{pattern} does not accept {no:?}");
+        assert!(!filter.accepts(no), "{pattern} must not accept {no:?}");
     }
     assert!(PathFilter::regex("(").is_err());
 }
@@ -58,7 +58,7 @@ fn names_are_normalized_by_the_rules_of_firefox_and_of_the_caller() {
     let changes = about_memory::changes(&first, &second, &options).unwrap();
     let paths: Vec<_> = changes.changes().map(|change| change.path.clone().into_owned()).collect();
     assert_eq!(paths, ["explicit/window-objects/top(a, id=NNN)/x (pid NNN)/session N"]);
-    assert!(NormalizeRule::parse("((a{100}){100}){100}=>").is_err(), "a pattern has a limit of memory");
+    assert!(NormalizeRule::parse("((a{100}){100}){100}=>").is_err(), "a pattern's memory is limited");
 }
 
 #[test]

@@ -260,7 +260,10 @@ fn a_stuck_reporter_is_named_left_behind_and_not_run_again() {
     assert!(start.elapsed() < Duration::from_secs(20));
     assert!(has(&first, "linked-things") && !has(&first, "stuck-one"));
     assert_eq!(about_stuck(&first), ["did not answer within 300ms"]);
-    assert_eq!(about_stuck(&second), ["still runs since an earlier collection"]);
+    assert_eq!(
+        about_stuck(&second),
+        ["has been running since an earlier collection; its reports are missing"]
+    );
     assert_eq!(runs.load(Ordering::SeqCst), 1);
     // Dropping the registration does not wait for the reporter.
     drop(registration);
@@ -350,7 +353,7 @@ fn bad_reports_become_warnings_and_good_ones_stay() {
             "bad: `/a`: the path starts with `/`",
             "bad: `a/`: the path ends with `/`",
             "bad: `a\\u{1b}[0m`: the path has a control character",
-            "bad: `explicit`: `explicit` is the tree, not a report: name what is in it, as in `explicit/cache`",
+            "bad: `explicit`: `explicit` is the tree, not a report: write the path of a part, as in `explicit/cache`",
             "bad: `explicit/a`: a report under `explicit/` must be of kind Heap or NonHeap",
             "bad: `explicit/b`: a report under `explicit/` must be in units of Bytes",
             "bad: `heap`: a report of kind Heap must be in units of Bytes",
@@ -429,7 +432,7 @@ fn minimizing_runs_every_hook_three_times() {
     assert_eq!(calls.load(Ordering::SeqCst), 6);
 }
 
-/// Records whether a collection calls it after it was unregistered.
+/// A reporter that records whether a collection calls it after the program has unregistered it.
 struct Final {
     unregistered: AtomicBool,
     called_after: AtomicBool,

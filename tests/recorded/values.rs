@@ -82,7 +82,7 @@ impl Bytes {
 }
 
 impl Comparison {
-    /// Checks a value if each of its blocks shows the address of a byte.
+    /// Checks a value in which each block shows the address of at least one byte.
     fn exact<T: MallocSizeOf>(&mut self, kind: &'static str, make: impl FnOnce() -> T) {
         self.check(kind, make, |bytes, held| bytes == held);
     }

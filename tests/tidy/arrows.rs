@@ -1,4 +1,4 @@
-//! Finds out which modules of a crate use which others, from the tokens of their files.
+//! Finds out which modules of a crate use which other modules, from the tokens of their files.
 //!
 //! An arrow is a path that starts with `crate`, `$crate` or `super`, in a `use` line, in a body, or in a macro. It
 //! connects two modules of one folder: the module that contains the path (in its own file or below), and the module
@@ -11,7 +11,7 @@ use std::path::Path;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// From a module (`a::b`) to the modules of the same folder that it uses, each with one place of a use.
+/// Maps a module (`a::b`) to the modules of the same folder that it uses, each with the position of one use.
 pub(crate) type Arrows = BTreeMap<String, BTreeMap<String, String>>;
 
 /// The arrows between the modules of the crate in `src`.
@@ -90,7 +90,7 @@ impl File {
 #[derive(Default)]
 struct Names {
     modules: BTreeSet<Vec<String>>,
-    /// From a name that a module imports to the module from which it comes.
+    /// Maps a name that a module imports to the module from which the name comes.
     exports: BTreeMap<Vec<String>, Vec<String>>,
 }
 

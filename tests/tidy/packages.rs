@@ -124,7 +124,10 @@ fn cargo_packages_every_published_crate() {
     for folder in published() {
         let package = target.path().join(format!("package/{}-{version}.crate", name(&folder)));
         let bytes = fs::metadata(&package).unwrap().len();
-        assert!(bytes < 10 << 20, "{folder}: crates.io refuses {bytes} bytes");
+        assert!(
+            bytes < 10 << 20,
+            "{folder}: the package has {bytes} bytes, and crates.io accepts at most 10 MiB"
+        );
         let contents = contents(&package);
         for file in ["Cargo.toml", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "src/lib.rs"] {
             assert!(contents.contains(file), "{folder}: {file} is not in the package");

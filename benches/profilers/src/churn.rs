@@ -61,8 +61,8 @@ impl Churn {
     }
 }
 
-/// Eight functions that call each other. Each reads three bits of `path` to select the next function. A stack has
-/// `depth` such frames, then a small tree of calls, each of which allocates.
+/// Eight functions that call each other. Each function reads three bits of `path` to select the next function. A stack
+/// has `depth` frames of these functions, then frames of a small tree of calls. Each call in the tree allocates.
 macro_rules! functions {
     ($($name:ident $salt:literal),*) => {
         $(

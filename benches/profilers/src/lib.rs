@@ -16,8 +16,8 @@ use std::error::Error;
 /// The result of a workload, and the data that is live at its end.
 type Done = (u64, Box<dyn Any>);
 
-/// Runs `PROGRAM WORKLOAD [SCALE]`, and prints its costs before any work at exit. Then calls `at_end`, while the
-/// workload's blocks are still live.
+/// Runs `PROGRAM WORKLOAD [SCALE]`, and prints the costs so far before the process does other work at its exit. Then
+/// calls `at_end`, while the workload's blocks are still live.
 ///
 /// # Errors
 ///

@@ -61,7 +61,7 @@ fn hash_table<T>(capacity: usize) -> usize {
     (slots * size_of::<T>()).next_multiple_of(align_of::<T>().max(16)) + slots + 16
 }
 
-/// An estimate, since std gives no access to the nodes. It assumes that they are two thirds full.
+/// An estimate, since std gives no access to the nodes. The estimate assumes that the nodes are two thirds full.
 fn btree<K, V>(len: usize) -> usize {
     let leaf = 11 * (size_of::<K>() + size_of::<V>()) + 16;
     let leaves = len.div_ceil(8);

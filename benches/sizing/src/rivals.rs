@@ -1,7 +1,7 @@
 //! The other crates: each measures the heap bytes below a value, without the value itself.
 //!
-//! The result is `None` if a crate has no impl for a type. The method lookup selects `Covered` if its bound is
-//! satisfied, and otherwise `NotCovered`, which needs one more reference.
+//! The result is `None` if a crate has no impl for a type. If the bound of `Covered` is satisfied, the method lookup
+//! selects `Covered`. Otherwise it selects `NotCovered`, because this call needs one more reference.
 
 use std::collections::HashSet;
 use std::ffi::c_void;
@@ -11,7 +11,7 @@ use malloc_size_of::{MallocShallowSizeOf as _, MallocSizeOfOps};
 
 use crate::data::{Graph, Node};
 
-/// The name of a crate, and the function that returns its size of a value.
+/// The name of a crate, and the function that measures a value with this crate.
 pub(crate) type Measurer<T> = (&'static str, fn(&T) -> Option<usize>);
 
 macro_rules! measurer {

@@ -1,8 +1,8 @@
 //! Measures the time of memory-reporter, of handwritten walks and of other crates, on the same live data.
 //!
-//! Each round runs every measurer once, in a new order, so that no measurer always runs after the same one, which
-//! would leave the caches in the same state. The results are medians of the rounds. A measurer that skips work looks
-//! fast, so compare its bytes before its time.
+//! Each round runs every measurer once, in a new order. So the state of the caches before a measurer differs from round
+//! to round. The results are medians of the rounds. A measurer that skips work looks fast, so compare its bytes before
+//! its time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hint::black_box;

@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release -p benches --bin compile_time -- [ROUNDS]`
 //!
-//! Writes two crates of 200 structs with 10 fields each, derives on all structs and uses each: one crate with every
-//! reading of memory-reporter, the other with `serde_json::to_string`. Cargo builds the dependencies first; then each
-//! round compiles both crates again, one after the other.
+//! Writes two crates of 200 structs with 10 fields each. Each struct has a derive, and code that uses the derive: every
+//! reading of memory-reporter in the first crate, and `serde_json::to_string` in the second crate. Cargo builds the
+//! dependencies first. Then each round compiles both crates again, one after the other.
 
 #![allow(clippy::print_stdout, reason = "the figures are the output")]
 

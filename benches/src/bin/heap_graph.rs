@@ -32,8 +32,8 @@ const ROUNDS: usize = 7;
 /// `growth` compares graphs of these sizes.
 const SMALL: u64 = 1_000_000;
 const LARGE: u64 = 10 * SMALL;
-/// The number of analyses of the small graph for each analysis of the large graph. These are timed together, because
-/// the system counts CPU time in steps of some milliseconds.
+/// The number of analyses of the small graph for each analysis of the large graph. The analyses of the small graph are
+/// timed together, because the system counts CPU time in steps of some milliseconds.
 const SMALL_RUNS: u64 = LARGE / SMALL;
 
 /// The number of edges of a graph with `nodes` nodes. The number per node is the same as in a heap of Firefox.
@@ -44,10 +44,10 @@ fn edges_of(nodes: u64) -> u64 {
 /// The number of nodes of a Firefox heap with very many incoming edges: shapes, prototypes and similar objects.
 const HUBS: u64 = 25;
 
-/// Edges as in `medium.fxsnapshot`, a heap of Firefox. There a breadth-first walk reaches each node first by one edge,
-/// the tree edge. 58 % of the nodes have no tree edge to a child, 22 % have one, 18 % two or three, and 2 % a few
-/// more. A quarter of all nodes are children of arrays with thousands of elements, or of the root. Of the other edges,
-/// 79 % lead to about twenty nodes, and 21 % lead to nearby or earlier nodes. 84 % of all nodes have exactly one
+/// Edges as in `medium.fxsnapshot`, a heap of Firefox. A tree edge is the edge by which a breadth-first walk first
+/// reaches a node. 58 % of the nodes have no tree edge to a child, 22 % have one, 18 % have two or three, and 2 % have
+/// more. A quarter of all nodes are children of arrays with thousands of elements, or of the root. 79 % of the other
+/// edges lead to about twenty nodes, and 21 % lead to nearby or earlier nodes. 84 % of all nodes have exactly one
 /// incoming edge.
 fn like_firefox(nodes: u64, random: &mut Random) -> Vec<Vec<u32>> {
     let mut edges: Vec<Vec<u32>> = vec![Vec::new(); nodes as usize];
@@ -85,8 +85,9 @@ fn like_firefox(nodes: u64, random: &mut Random) -> Vec<Vec<u32>> {
     edges
 }
 
-/// Each node has an edge from an earlier node. Of ten other edges, six lead to nodes with many incoming edges, three
-/// to nearby nodes, and one to any node. No real heap is as tangled: half of all nodes have several incoming edges.
+/// Each node has an edge from an earlier node. Six of ten other edges lead to nodes with many incoming edges, three
+/// lead to nearby nodes, and one leads to any node. Half of all nodes have several incoming edges, so the graph is more
+/// tangled than any real heap.
 fn tangled(nodes: u64, random: &mut Random) -> Vec<Vec<u32>> {
     let mut edges: Vec<Vec<u32>> = vec![Vec::new(); nodes as usize];
     for node in 1..nodes {
@@ -369,7 +370,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some(word) if word == "save" => {
             let mut random = Random::new(7);
             let graph = heap(&like_firefox(NODES, &mut random), &mut random)?;
-            let file = std::env::args_os().nth(2).ok_or("save needs a file")?;
+            let file = std::env::args_os().nth(2).ok_or("usage: heap_graph save FILE")?;
             write(&graph, std::fs::File::create(file)?, &SnapshotWriteOptions::new())?;
         }
         Some(file) => ask(&heap_graph::snapshot::read(file)?),

@@ -34,10 +34,10 @@ impl MemoryReporter for Parts {
 
 fn main() {
     if let Ok(reports) = std::env::var("BENCH_VICTIM") {
-        return victim(reports.parse().expect("the bench gives a number"));
+        return victim(reports.parse().expect("the bench passes a number"));
     }
     let total =
-        std::env::args().nth(1).map_or(5000, |argument| argument.parse().expect("a number of reports"));
+        std::env::args().nth(1).map_or(5000, |argument| argument.parse().expect("REPORTS must be a number"));
     let runtime = tempfile::tempdir().expect("a temporary folder");
     if std::env::var_os("XDG_RUNTIME_DIR").is_none_or(|folder| !PathBuf::from(folder).ends_with("bench-live"))
     {
@@ -45,7 +45,7 @@ fn main() {
     }
     let mut victims: Vec<_> = (0..PROCESSES).map(|_| Victim::start(total / PROCESSES)).collect();
     let sockets: Vec<_> = live::list(Duration::from_secs(10))
-        .expect("a folder of sockets")
+        .expect("read the folder of sockets")
         .into_iter()
         .map(|l| l.socket)
         .collect();
@@ -78,7 +78,7 @@ fn main() {
 
 /// Starts this program again, with a new folder for sockets that contains no sockets of other processes.
 fn again(runtime: &std::path::Path) {
-    std::fs::create_dir(runtime).expect("a folder in a new one");
+    std::fs::create_dir(runtime).expect("create the folder for sockets");
     let status = Command::new(std::env::current_exe().expect("this program's file"))
         .args(std::env::args_os().skip(1))
         .env("XDG_RUNTIME_DIR", runtime)
@@ -98,8 +98,8 @@ impl Victim {
             .spawn()
             .expect("this program starts");
         let mut line = String::new();
-        let stdout = child.stdout.take().expect("it is a pipe");
-        BufReader::new(stdout).read_line(&mut line).expect("a line from a process");
+        let stdout = child.stdout.take().expect("stdout is a pipe");
+        BufReader::new(stdout).read_line(&mut line).expect("the process prints a line");
         assert_eq!(line, "ready\n");
         Self(child)
     }

@@ -1,7 +1,8 @@
-//! Measures the replay of a recording of 10,000,000 events: to the end, at its peak, its history, leaks and time line.
+//! Measures the replay of a recording of 10,000,000 events: the replay to the end, the state at the peak, the history,
+//! the leaks and the time line.
 //!
 //! The program makes the recording itself: eight threads, 4,000 stacks, 200,000 live blocks, sizes and lifetimes of
-//! all orders of magnitude. `--write FILE` writes it and measures nothing.
+//! all orders of magnitude. `--write FILE` only writes the recording to this file.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a bench")]
 

@@ -1,6 +1,6 @@
-//! Measures the types of a heap: `typed_heap PID|DUMP`, for a process that DMD records and that listens, or for a dump
-//! in scan mode. Prints the time and memory of each step, and how reliable the types are. `typed_heap layouts PROGRAM
-//! THREADS`: prints the time and memory to read a program's debug information on this many threads.
+//! Measures the types of a heap. `typed_heap PID|DUMP` takes a process that DMD records and that listens for requests,
+//! or a dump in scan mode. It prints the time and memory of each step, and how reliable the types are. `typed_heap
+//! layouts PROGRAM THREADS` prints the time and memory to read a program's debug information on this many threads.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a bench")]
 
@@ -47,9 +47,10 @@ fn main() {
     if let [layouts_of, program, threads] = &words[..]
         && layouts_of == "layouts"
     {
-        return layouts(program, threads.parse().expect("a number of threads"));
+        return layouts(program, threads.parse().expect("THREADS must be a number"));
     }
-    let source = words.into_iter().next().expect("a process or a dump");
+    let source =
+        words.into_iter().next().expect("usage: typed_heap PID|DUMP, or typed_heap layouts PROGRAM THREADS");
     let Ok(pid) = source.parse() else {
         let options = DumpReadOptions::new().contents(true).max_entries(MOST_ENTRIES);
         let dump = timed("read the dump", || read_with(&source, &options).unwrap());
@@ -131,8 +132,8 @@ fn without_path(heap: &TypedHeap<'_>) -> Vec<(String, usize)> {
     all
 }
 
-/// The number of words that point into a block. Also the number of pairs of blocks with a typed pointer but without
-/// such a word.
+/// Returns two numbers: the number of words that point into a block, and the number of pairs of blocks with a typed
+/// pointer but without such a word.
 fn words(heap: &TypedHeap<'_>, memory: &dyn MemorySource) -> (u64, u64) {
     let blocks = heap.blocks();
     let mut buffer = Vec::new();

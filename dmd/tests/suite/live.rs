@@ -164,7 +164,7 @@ fn none_if_nothing_is_recorded() {
     assert!(!waiting.requests().contains(&"dmd-dump".to_owned()));
     assert_eq!(waiting.amount("heap-allocated"), None, "the wrapper must not count");
     let answer = String::from_utf8(waiting.ask("dmd-dump")).unwrap();
-    assert!(answer.contains("there is no request"), "{answer}");
+    assert!(answer.contains("unknown request"), "{answer}");
     waiting.signal();
     assert_eq!(waiting.saved("memory-report-").len(), 1);
     assert!(named(waiting.folder.path(), "dmd-").is_empty());

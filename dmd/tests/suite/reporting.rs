@@ -163,9 +163,9 @@ fn pointers_without_a_block_count_nothing_and_are_named() {
             [
                 is_inside,
                 is_inside,
-                "faulty: `explicit/faulty/static`: the pointer to `u8` is in no heap block that DMD knows \
+                "faulty: `explicit/faulty/static`: the pointer to `u8` is outside of all blocks that DMD records \
                  (not-heap), and counts as 0 bytes",
-                "faulty: `explicit/faulty/freed`: the pointer to `u8` is to a heap block that was freed (freed), and \
+                "faulty: `explicit/faulty/freed`: the pointer to `u8` points to a freed heap block (freed), and \
                  counts as 0 bytes",
             ]
         );

@@ -1,9 +1,9 @@
 //! The changes between two sets of reports, by Firefox's rules.
 //!
-//! [`Diff`] matches reports by process and path after renaming. The caller renames: a view knows which numbers in
-//! names (process ids, addresses) change from run to run. If a set has several reports with the same name, [`Diff`]
-//! adds them up in 128 bits. The result is a list of changes. [`Diff::to_set`] makes a [`ReportSet`] of the
-//! changes, which every view of sets can show.
+//! [`Diff`] matches reports by process and path after renaming. The caller passes the functions that rename, because
+//! each view decides which numbers in names (process ids, addresses) change from run to run. If a set has several
+//! reports with the same name, [`Diff`] adds them up in 128 bits. The result is a list of changes. [`Diff::to_set`]
+//! makes a [`ReportSet`] of the changes. Every view of sets can show this set.
 
 use core::hash::BuildHasher;
 use std::borrow::Cow;
@@ -18,7 +18,7 @@ use crate::warning::{Warning, WarningKind};
 
 pub use crate::presence::Presence;
 
-/// The diff only counts the warnings beyond this many.
+/// The largest number of warnings in a diff. The diff counts further warnings, but does not keep them.
 const MAX_WARNINGS: usize = 1000;
 
 /// All reports with one name, in both sets.
@@ -70,7 +70,7 @@ impl ReportChange<'_> {
     }
 }
 
-/// Every name of two sets, with its amount in each.
+/// Every name of two sets, with its amount in each set.
 ///
 /// ```
 /// use memory_report::diff::Diff;
@@ -293,14 +293,14 @@ impl<'a> DiffBuilder<'a> {
             }
             if units != report.units {
                 self.misfits.push(place);
-                let message = format!("both {units} and {}", report.units);
+                let message = format!("reported in {units} and in {}", report.units);
                 self.diff.warn(warning(WarningKind::ReportDropped, &path, message));
                 return None;
             }
             if let Some(place) = find(Some(report.kind)) {
                 return Some(place);
             }
-            let message = format!("both {kind} and {}", report.kind);
+            let message = format!("reported as {kind} and as {}", report.kind);
             self.diff.warn(warning(WarningKind::ReportKept, &path, message));
         }
         let place = self.diff.changes.len();

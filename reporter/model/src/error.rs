@@ -58,7 +58,7 @@ impl fmt::Display for ReadError {
             Self::Truncated(bytes) => write!(f, "truncated after {bytes} bytes"),
             Self::Gzip(error) => write!(f, "not a valid gzip file: {error}"),
             Self::NoGzip => {
-                f.write_str("is compressed, and this program lacks the feature `gzip` of memory-report")
+                f.write_str("is compressed: build this program with the feature `gzip` of memory-report")
             }
             Self::Checksum => f.write_str("gzip checksum mismatch"),
             Self::GzipTrailing => f.write_str("trailing garbage after the compressed data"),
@@ -67,7 +67,7 @@ impl fmt::Display for ReadError {
             Self::TooDeep(at) => write!(f, "nested deeper than 128 at byte {at}"),
             Self::ValueTooLong(limit) => write!(f, "one value is longer than {limit} bytes"),
             Self::TooManyReports(limit) => write!(f, "more than {limit} reports"),
-            Self::TooLarge(limit) => write!(f, "expands past {limit} bytes"),
+            Self::TooLarge(limit) => write!(f, "contains more than {limit} bytes of text"),
             Self::NotAnObject => f.write_str("not a memory report: expected a JSON object"),
             Self::Missing(key) => write!(f, "{key} is missing"),
             Self::WrongType(key, expected) => write!(f, "{key} is not {expected}"),

@@ -123,8 +123,8 @@ pub fn write(path: impl AsRef<Path>, set: &ReportSet) -> io::Result<()> {
 #[cfg(feature = "gzip")]
 pub const COMPRESSION: u32 = 6;
 
-/// Writes all reports of `set`, compressed by gzip. `level` is from 0 (none) to 9 (smallest), and larger levels count
-/// as 9. The level of [`write`](write()) is [`COMPRESSION`].
+/// Writes all reports of `set`, compressed by gzip. `level` is from 0 (no compression) to 9 (smallest output), and
+/// larger levels count as 9. The level of [`write`](write()) is [`COMPRESSION`].
 ///
 /// # Errors
 ///
@@ -134,7 +134,7 @@ pub fn write_compressed(mut writer: impl Write, set: &ReportSet, level: u32) -> 
     compress(&mut writer, set, level)
 }
 
-/// Not generic, so that a program contains this code only once.
+/// This function is not generic, so a program contains its code only once.
 #[cfg(feature = "gzip")]
 fn compress(writer: &mut dyn Write, set: &ReportSet, level: u32) -> io::Result<()> {
     let mut encoder = flate2::write::GzEncoder::new(writer, flate2::Compression::new(level.min(9)));

@@ -21,7 +21,7 @@
 //!
 //! To order a tree and to format it as text, use `about-memory`.
 //!
-//! # How it hangs together
+//! # Overview
 //!
 //! - [`Report`] is one measurement. [`ReportSet`] holds many reports with their [`Warning`]s.
 //! - [`tree`] adds up a set, [`diff`] compares two sets.

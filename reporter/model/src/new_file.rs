@@ -14,7 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The start of the name of an incomplete file.
 pub const INCOMPLETE: &str = "incomplete-";
 
-/// The users who may read a new file, on systems with file modes. On other systems the folder decides.
+/// The users who may read a new file, on systems with file modes. On other systems the rights of the folder apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
     /// This user only.
@@ -27,7 +27,7 @@ pub enum Readers {
 #[derive(Debug)]
 pub struct NewFile {
     file: File,
-    /// The temporary path; `None` once the file has its final name.
+    /// The temporary path; `None` after the file got its final name.
     incomplete: Option<PathBuf>,
     path: PathBuf,
 }
@@ -184,7 +184,7 @@ pub fn write<T, E: From<io::Error>>(
     }
 }
 
-/// Whether the path is below `/proc`. `/proc` contains the open files of processes, and `/dev/stdout` is a link to it.
+/// Whether the path is below `/proc`, which contains the open files of processes. `/dev/stdout` is a link into `/proc`.
 fn is_process_s(path: &Path) -> bool {
     cfg!(unix) && fs::canonicalize(folder_of(path)).is_ok_and(|folder| folder.starts_with("/proc"))
 }
@@ -194,7 +194,7 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// Whether another user has created this path in a folder where every user may create files, but may replace only
-/// their own.
+/// their own files.
 #[cfg(unix)]
 fn is_of_others(path: &Path, about: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;

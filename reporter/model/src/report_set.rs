@@ -370,10 +370,10 @@ impl<'a> FromIterator<Report<'a>> for ReportSet {
     }
 }
 
-/// Compares what a file contains: the reports and their order, the warnings, the patterns,
+/// Compares the parts that a file contains: the reports and their order, the warnings, the patterns,
 /// [`is_diff`](ReportSet::is_diff), [`presence`](ReportSet::presence) and
-/// [`usable_size_known`](ReportSet::usable_size_known). It does not compare the runs of reporters: their times always
-/// differ.
+/// [`usable_size_known`](ReportSet::usable_size_known). Does not compare the runs of reporters, because their times
+/// always differ.
 impl PartialEq for ReportSet {
     fn eq(&self, other: &Self) -> bool {
         let presences = |set: &Self| set.rows.iter().map(|row| row.presence).collect::<Vec<_>>();
@@ -395,7 +395,7 @@ impl fmt::Debug for ReportSet {
     }
 }
 
-/// Converts a length or an index. A chunk is shorter than 4 GiB: readers bound their input, and no path is that long.
+/// Converts a length or an index. A chunk is shorter than 4 GiB: readers limit their input, and each path is shorter.
 fn small(n: usize) -> u32 {
     u32::try_from(n).expect("report text is shorter than 4 GiB in each chunk")
 }

@@ -17,7 +17,7 @@ pub trait TextStore: Clone + Debug + Default {
     /// Appends a text.
     fn append(&mut self, text: &Self::Text);
 
-    /// A part of the memory.
+    /// The text at this range of the memory.
     fn part(&self, range: Range<usize>) -> &Self::Text;
 
     /// Frees the room kept for more texts.
@@ -57,7 +57,7 @@ pub struct TextPool<S: TextStore = String> {
     /// The end of each text. A text starts at the end of the text before it.
     ends: Vec<usize>,
     numbers: HashTable<u32>,
-    /// Seeded, because the author of a file can choose texts that collide.
+    /// The hasher has a random seed, because the author of a file can choose texts that collide under a known seed.
     hasher: DefaultHashBuilder,
     /// The number of the last text that was interned. Often, the next text is the same text.
     last: Option<u32>,

@@ -1,9 +1,9 @@
 //! Live bytes of the declared allocator, counted exactly and without contention.
 //!
 //! A thread leases its own slot and is the slot's only writer, so that counting is a load and a store. When the
-//! thread ends, it returns the slot. The slot's count stays, and the next lessee continues from there. A thread has
-//! no slot if more than [`SLOTS`] threads run at once, or too early or too late in its life. Such a thread counts
-//! with atomic additions on the shared slot.
+//! thread ends, it returns the slot. The slot's count stays, and the next lessee continues from this count. A thread
+//! has no slot if more than [`SLOTS`] threads run at once, or too early or too late in its life. A thread without a
+//! slot counts with atomic additions on the shared slot.
 //!
 //! These functions run inside allocations: they neither panic nor hold a lock. Leasing may allocate, on platforms
 //! where a thread-local with a destructor allocates. Such an allocation counts on the shared slot.
@@ -18,7 +18,8 @@ const SLOTS: usize = 256;
 /// Aligned to its own cache line, so that counting threads do not slow each other down.
 #[repr(align(128))]
 struct CounterSlot {
-    /// A sum modulo 2^64: one thread may free a block that another thread allocated.
+    /// The bytes that the lessees allocated minus the bytes that they freed. The number wraps around if it is negative:
+    /// one thread may free a block that another thread allocated.
     bytes: AtomicUsize,
     leased: AtomicBool,
     /// The kernel's number of the thread that leases the slot; 0 if no thread leases it.
@@ -43,7 +44,7 @@ static SHARED: CounterSlot = CounterSlot::new();
 
 /// The thread has not tried to lease a slot yet.
 const FRESH: usize = usize::MAX;
-/// The thread has no slot and uses the shared one.
+/// The thread has no slot and uses the shared slot.
 const SHARING: usize = usize::MAX - 1;
 /// The thread uses the shared slot, and also records its last block; see [`noted`].
 const NOTING: usize = usize::MAX - 2;
@@ -56,7 +57,7 @@ std::thread_local! {
     static NOTED: Cell<NotedBlock> = const { Cell::new(NotedBlock { block: 0, place: 0 }) };
 }
 
-/// A block, and an address inside the static that it passed through. Zeros mean no block.
+/// A block, and an address inside the static that the block passed through. Zeros mean no block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotedBlock {
     block: usize,

@@ -8,7 +8,7 @@ use tikv_jemallocator::Jemalloc;
 use super::{AllocatorStatistics, CUsableSize, UsableSize};
 
 #[allow(unsafe_code, reason = "calls jemalloc")]
-// SAFETY: `Jemalloc` allocates every block with jemalloc, which knows the size of each.
+// SAFETY: `Jemalloc` allocates every block with jemalloc, and jemalloc stores the size of each block.
 unsafe impl UsableSize for Jemalloc {
     #[inline]
     unsafe fn usable_size(&self, pointer: *const u8, _layout: Layout) -> usize {
@@ -21,7 +21,7 @@ unsafe impl UsableSize for Jemalloc {
     }
 
     fn statistics(&self) -> AllocatorStatistics {
-        // The statistics are from the last epoch.
+        // jemalloc updates its statistics only when a new epoch starts.
         if epoch::advance().is_err() {
             return AllocatorStatistics::default();
         }

@@ -8,7 +8,7 @@ use mimalloc::MiMalloc;
 use super::{AllocatorStatistics, UsableSize};
 
 #[allow(unsafe_code, reason = "calls mimalloc")]
-// SAFETY: `MiMalloc` allocates every block with mimalloc, which knows the size of each.
+// SAFETY: `MiMalloc` allocates every block with mimalloc, and mimalloc stores the size of each block.
 unsafe impl UsableSize for MiMalloc {
     #[inline]
     unsafe fn usable_size(&self, pointer: *const u8, _layout: Layout) -> usize {

@@ -9,7 +9,7 @@ use super::{AllocatorStatistics, CUsableSize, UsableSize};
 
 #[allow(unsafe_code, reason = "calls the C library")]
 // SAFETY: if `platform` calls the C library, std implements `System` by malloc, calloc, realloc and posix_memalign or
-// aligned_alloc, so the C library knows each block. On other systems `platform` returns the size in the layout.
+// aligned_alloc, so each block belongs to the C library. On other systems `platform` returns the size in the layout.
 unsafe impl UsableSize for System {
     #[inline]
     unsafe fn usable_size(&self, pointer: *const u8, layout: Layout) -> usize {

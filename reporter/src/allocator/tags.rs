@@ -1,8 +1,8 @@
 //! The tags of the declared allocator's blocks.
 //!
 //! A thread has at most one current tag. A block that the thread allocates under a tag carries that tag until any
-//! thread frees the block. A block that grows or moves keeps its tag. The program adds up nothing while it runs: the
-//! [`table`] contains the tag and the size of each block, and a collection adds up the sizes.
+//! thread frees the block. A block that grows or moves keeps its tag. The [`table`] contains the tag and the size of
+//! each block. Only a collection adds up the sizes, so an allocation does not need a counter for each tag.
 //!
 //! Invariant: a block has a tag in the table if and only if its allocator received the layout [`raised`]. Each hook
 //! looks up the tag before it passes on a layout, so the allocator always receives the same layout for a block.
@@ -82,7 +82,7 @@ pub(super) fn remove_at_end(block: *const u8, layout: Layout) -> Layout {
     }
 }
 
-/// Sets the tag of a block of `bytes` usable bytes. False if the system has no memory for the table.
+/// Sets the tag of a block of `bytes` usable bytes. Returns false if the system has no memory for the table.
 #[inline]
 pub(super) fn add(block: *const u8, tag: TagNumber, bytes: usize) -> bool {
     table::add(block.addr(), tag, bytes)

@@ -21,7 +21,7 @@ impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
     ) -> *mut u8 {
         if let Some(raised) = raised(layout) {
             // SAFETY: the caller guarantees that the size of `layout` is not 0. The size of `raised` is at least as
-            // large, and `A` requires only that it is not 0.
+            // large, and `A` requires only a size that is not 0.
             let pointer = unsafe { allocate(&self.0, raised) };
             if pointer.is_null() {
                 return pointer;
@@ -46,7 +46,7 @@ impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
     ///
     /// # Safety
     ///
-    /// The contract is the same as that of `GlobalAlloc::realloc`.
+    /// The contract of `GlobalAlloc::realloc` applies.
     #[inline(never)]
     pub(super) unsafe fn realloc_with_tag(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: the caller guarantees that `size`, rounded up to `layout.align()`, does not exceed `isize::MAX`.

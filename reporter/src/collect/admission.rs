@@ -1,15 +1,16 @@
 //! Decides whether a collection may start.
 //!
 //! If a reporter starts a collection on its own thread, this crate refuses the collection at once. If the reporter
-//! starts the collection on another thread, this crate cannot recognize it: a thread has no mark of the reporter that
-//! it works for. Each such collection runs the reporter again, and the reporter starts yet another collection. So two
+//! starts the collection on another thread, this crate cannot recognize this: a thread has no mark of the reporter for
+//! which it works. Each such collection runs the reporter again, and the reporter starts yet another collection. So two
 //! numbers are bounded:
 //!
 //! - The number of simultaneous collections: when [`MOST_AT_ONCE`] collections run, further collections are refused
 //!   until all of them have ended. Otherwise, the waiting reporters would start a new collection whenever one
 //!   collection ends.
-//! - The length of a chain of collections in which each starts during the previous one ([`LONGEST_CHAIN`]). Such a
-//!   chain occurs if the reporter does not wait for its thread: then few collections run at the same time.
+//! - The length of a chain of collections, in which each collection starts during the previous collection
+//!   ([`LONGEST_CHAIN`]). Such a chain occurs if the reporter does not wait for its thread: then few collections run at
+//!   the same time.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,7 +23,7 @@ struct UnderWay {
     /// The process that runs these collections. After a fork, the child process starts without collections.
     process: u32,
     /// For each running collection: the number of earlier collections in its chain. Each collection of a chain started
-    /// during the previous one.
+    /// during the previous collection.
     chains: Vec<u32>,
     is_full: bool,
 }

@@ -37,7 +37,7 @@ std::thread_local! {
 ///
 /// A thread with reporters of [`register_local`](crate::register_local) calls this function whenever it has time for
 /// them, for example once per turn of its event loop. If no collection waits, the call costs one relaxed load. If a
-/// loop may sleep longer than a collection waits (about two seconds for `about-memory show`), it needs a timeout.
+/// loop may sleep longer than a collection waits (about two seconds for `about-memory show`), the loop needs a timeout.
 /// Without a timeout, the collection warns that the thread did not answer. While another thread answers the same
 /// collection, the call waits for that thread, but at most until the collection stops waiting.
 ///
@@ -314,8 +314,8 @@ impl ThreadRequest {
 }
 
 impl AskedThread {
-    /// The warning about this thread; `None` if there is nothing to warn about. Marks a thread that missed the
-    /// request as silent.
+    /// The warning about this thread; `None` if the thread has answered, or has ended without reading the request.
+    /// Marks a thread that missed the request as silent.
     fn absence(&self, anonymize: bool, at_most: Duration) -> Option<ThreadAbsence> {
         let (kind, why) = match self.progress {
             ThreadProgress::Done => return None,

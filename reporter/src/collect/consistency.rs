@@ -12,7 +12,7 @@ pub(crate) fn check(set: &mut ReportSet) {
     let mut firsts: HashTable<u32> = HashTable::with_capacity(set.len());
     let hasher = DefaultHashBuilder::default();
     let mut warnings = Vec::new();
-    let at = |index: u32| set.get(index as usize).expect("the table has rows of this set");
+    let at = |index: u32| set.get(index as usize).expect("the table contains only indices of this set");
     for (index, report) in set.iter().enumerate() {
         let hash = hasher.hash_one(report.path);
         let same = |&first: &u32| {

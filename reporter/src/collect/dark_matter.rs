@@ -107,7 +107,7 @@ impl HeapSums {
         self.allocated.unwrap_or_default().saturating_sub(self.heap)
     }
 
-    /// The collection reports functions with fewer bytes together.
+    /// A function with at least this many bytes has its own report. Smaller functions are reported together.
     fn tiny(&self) -> i64 {
         self.explicit / TINY
     }
@@ -242,7 +242,7 @@ struct RowTree<'a> {
     process: &'a str,
     root: &'static str,
     kind: Kind,
-    /// Functions with fewer bytes are reported together.
+    /// A function with at least this many bytes has its own report. Smaller functions are reported together.
     least: i64,
 }
 

@@ -128,10 +128,11 @@ impl CollectOptions {
     }
 }
 
-/// Runs all reporters of the program: first the built-in ones, then the registered ones by name, then the reporters
-/// of this thread. With [`CollectOptions::ask_threads`], the reporters of other threads follow, by name.
+/// Runs all reporters of the program: first the built-in reporters, then the registered reporters by name, then the
+/// reporters of this thread. With [`CollectOptions::ask_threads`], the reporters of other threads follow, by name.
 ///
-/// The function never panics. With a deadline, each reporter on the collector's thread takes at most that long.
+/// The function never panics. With a deadline, each reporter on the collector's thread delays the call by at most this
+/// time.
 ///
 /// A call from inside a reporter returns an empty set. This set and the set of the current collection both contain a
 /// warning. A reporter must not start a collection on another thread either. At most 32 collections run at the same
@@ -266,7 +267,7 @@ struct CollectionDriver<'a> {
     /// With DMD: the claims without blocks, of all reporters so far.
     by_amount: Vec<ByAmount>,
     _admitted: CollectRight,
-    /// While it exists, blocks that this thread allocates have no tag.
+    /// While this guard exists, blocks that this thread allocates have no tag.
     _untagged: TagGuard,
     /// With DMD: the markers of reporters that did not answer in time.
     late: Vec<ReporterMarker>,
@@ -275,8 +276,8 @@ struct CollectionDriver<'a> {
 }
 
 impl<'a> CollectionDriver<'a> {
-    /// Starts a collection. An error is the reason why it must not start. `dark_matter`: the collection covers the
-    /// whole process.
+    /// Starts a collection. The error is the reason why the collection must not start. `dark_matter`: the collection
+    /// covers the whole process.
     fn start(options: &'a CollectOptions, dark_matter: bool) -> Result<Self, String> {
         if isolation::is_nested() {
             return Err("called from inside a reporter; nothing was collected".to_owned());
@@ -339,7 +340,7 @@ impl<'a> CollectionDriver<'a> {
         self.absorb(name, outcome);
     }
 
-    /// Runs after all other reporters, since their reports take precedence over tags.
+    /// Runs the reporter for tags after all other reporters, since their reports take precedence over tags.
     fn run_tags(&mut self) {
         let counted = core::mem::take(&mut self.tagged);
         if let Some(reporter) = TagRows::beside(&counted) {
@@ -351,7 +352,7 @@ impl<'a> CollectionDriver<'a> {
         match entry.turn() {
             EntryTurn::Gone => {}
             EntryTurn::Stuck => {
-                let message = "still runs since an earlier collection";
+                let message = "has been running since an earlier collection; its reports are missing";
                 self.warn(WarningKind::TimedOut, entry.name().text(), message);
             }
             EntryTurn::Run(running) => {
@@ -490,7 +491,7 @@ impl<'a> CollectionDriver<'a> {
             self.run(&ReporterName::ask(&reporter), &reporter);
         }
         if admission::refused() != self.refused {
-            let message = "other collections were refused during this one: too many ran at the same time";
+            let message = "further collections were refused meanwhile: too many ran at the same time";
             self.warn(WarningKind::Nested, "collect_reports", message);
         }
         consistency::check(&mut self.set);

@@ -21,14 +21,14 @@ std::thread_local! {
 static HOOKS: ProcessLock<Vec<Arc<PressureCallback>>> = ProcessLock::new(Vec::new());
 
 /// Keeps a memory-pressure hook registered; dropping it removes the hook.
-#[must_use = "dropping it removes the hook; `forever` keeps it"]
+#[must_use = "dropping this value removes the hook; to keep the hook, call `forever`"]
 pub struct PressureHook {
     hook: Arc<PressureCallback>,
 }
 
 /// Registers `hook`. Each time memory usage is minimized, the hook runs; it should drop caches and shrink buffers.
 ///
-/// The equivalent of Firefox's observer topic `memory-pressure` with data `heap-minimize`.
+/// The function corresponds to Firefox's observer topic `memory-pressure` with data `heap-minimize`.
 pub fn on_memory_pressure(hook: impl Fn() + Send + Sync + 'static) -> PressureHook {
     let hook: Arc<PressureCallback> = Arc::new(hook);
     HOOKS.lock().push(Arc::clone(&hook));
@@ -76,8 +76,8 @@ pub fn minimize_memory_usage() {
 /// The number of times that a cycle runs the hooks.
 const ROUNDS: u8 = 3;
 
-/// Memory pressure as a collector. A cycle has four slices. Each of the first three runs the memory-pressure hooks
-/// once, and the last lets the allocator return unused pages.
+/// Memory pressure as a collector. A cycle has four slices. Each of the first three slices runs the memory-pressure
+/// hooks once, and the last slice lets the allocator return unused pages.
 ///
 /// With slices, a program can spread the work of [`minimize_memory_usage`] over time:
 ///
@@ -86,7 +86,7 @@ const ROUNDS: u8 = 3;
 ///
 /// let mut pressure = WatchedCollector::new(MemoryPressure::new());
 /// assert_eq!(pressure.slice("INTER_SLICE_GC"), CycleProgress::Unfinished);
-/// pressure.collect("API"); // the rest
+/// pressure.collect("API"); // the remaining slices
 /// ```
 #[derive(Debug, Default)]
 pub struct MemoryPressure {
@@ -105,7 +105,7 @@ impl Collector for MemoryPressure {
         "memory-pressure".into()
     }
 
-    /// Does nothing inside of a hook.
+    /// Returns without work if the call is inside of a hook.
     fn slice(&mut self) -> CycleProgress {
         if MINIMIZING.get() {
             return CycleProgress::Idle;
@@ -152,7 +152,7 @@ fn run_hooks() {
     for hook in hooks {
         // The panic hook has already reported a panic, and this function returns no result.
         let _ = isolation::contain(|| hook());
-        // If the hook was removed meanwhile, this drops its last owner.
+        // If the program has removed the hook meanwhile, this call drops the hook.
         let _ = isolation::discard(hook);
     }
     MINIMIZING.set(false);

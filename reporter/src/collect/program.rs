@@ -7,7 +7,8 @@ use crate::reporting::isolation;
 
 use super::driver::{CollectOptions, collect_reports};
 
-/// How reporters run for a dump. Dumps at the end of the process leave out other threads, which may no longer answer.
+/// The options of the collection for a dump. A dump at the end of the process leaves out the reporters of other
+/// threads, because these threads may not answer any more.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ForDump {
     /// The longest wait for all other threads together; `None` leaves out other threads.

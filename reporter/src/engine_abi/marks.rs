@@ -69,8 +69,8 @@ impl Marks {
         PointerAnswer::from_result((self.engine.mark)(inside.cast(), self.path, ENCLOSING | self.allocator))
     }
 
-    /// Whether a live block contains this address, and no reporter has reported the block in this collection. False if
-    /// that is unknown.
+    /// Whether a live block contains this address, and no reporter has reported the block in this collection. Returns
+    /// false if the run of this thread does not own the marks.
     pub(crate) fn is_unreported(self, inside: *const u8) -> bool {
         (self.engine.is_unreported)(inside.cast())
     }
@@ -121,7 +121,8 @@ pub(crate) fn is_known(start: *const u8) -> bool {
     engine().is_some_and(|engine| (engine.site)(start.cast()) != 0)
 }
 
-/// Marks a block as reported for as long as it lives. Counters call this function. False if no engine has the block.
+/// Marks a block as reported for as long as the block lives. Counters call this function. Returns false if no engine
+/// has the block.
 pub(crate) fn mark_on_alloc(start: *const u8) -> bool {
     engine().is_some_and(|engine| (engine.mark)(start.cast(), NO_PATH, ON_ALLOC | FOREIGN) != 0)
 }

@@ -73,8 +73,8 @@ pub struct LogState {
 #[allow(unsafe_code, reason = "lends a closure to another library")]
 fn for_each_block(each: &mut dyn FnMut(&BlockRow), call: impl FnOnce(*mut c_void, EachBlock)) {
     unsafe extern "C" fn add(context: *mut c_void, block: &BlockRow) {
-        // SAFETY: the maker of the table guarantees that the engine passes the context unchanged. It is the closure
-        // below, and nothing else uses that closure until the call returns.
+        // SAFETY: the maker of the table guarantees that the engine passes the context unchanged. The context points to
+        // `each`, and no other code uses `each` until the call returns.
         let each = unsafe { &mut *context.cast::<&mut dyn FnMut(&BlockRow)>() };
         each(block);
     }
@@ -107,8 +107,8 @@ pub(crate) fn ticks() -> u64 {
 #[allow(unsafe_code, reason = "calls a function of another library")]
 pub fn site_type(site: u64) -> Option<String> {
     unsafe extern "C" fn set(context: *mut c_void, name: &EngineTypeName<'_>) {
-        // SAFETY: the maker of the table guarantees that the engine passes the context unchanged. It is the option
-        // below, and nothing else uses that option until `site_type` returns.
+        // SAFETY: the maker of the table guarantees that the engine passes the context unchanged. The context points to
+        // the option `name`, and no other code uses this option until `site_type` returns.
         let into = unsafe { &mut *context.cast::<Option<String>>() };
         *into = Some(name.0.read());
     }

@@ -43,8 +43,8 @@ pub(crate) fn start_recording(path: &CStr) -> io::Result<()> {
 pub(crate) fn unrecorded<T>(body: impl FnOnce() -> T) -> T {
     struct BodyCall<T, F>(Option<F>, Option<std::thread::Result<T>>);
     unsafe extern "C" fn run<T, F: FnOnce() -> T>(context: *mut c_void) {
-        // SAFETY: the maker of the table guarantees that the engine passes the context unchanged. It is the call
-        // below, and nothing else uses that call until the function returns.
+        // SAFETY: the maker of the table guarantees that the engine passes the context unchanged. The context points to
+        // the `BodyCall` of `with`, and no other code uses this value until the engine's function returns.
         let call = unsafe { &mut *context.cast::<BodyCall<T, F>>() };
         if let Some(body) = call.0.take() {
             call.1 = Some(catch_unwind(AssertUnwindSafe(body)));
@@ -59,7 +59,7 @@ pub(crate) fn unrecorded<T>(body: impl FnOnce() -> T) -> T {
             (Some(Err(panic)), _) => resume_unwind(panic),
             // The engine has broken the contract of its table: it has not called the body.
             (None, Some(body)) => body(),
-            (None, None) => unreachable!("the body has run, or it is still there"),
+            (None, None) => unreachable!("a body that was taken has returned a result"),
         }
     }
     match engine() {
@@ -85,7 +85,7 @@ impl LiveCopy {
         Ok(Self { engine, copy })
     }
 
-    /// Makes a copy for the reader that the engine's options name. Errors are as in [`make`](Self::make).
+    /// Makes a copy for the reader that the engine's options name. Returns the same errors as [`make`](Self::make).
     #[allow(unsafe_code, reason = "calls a function of another library")]
     pub(crate) fn keep() -> io::Result<()> {
         let engine = engine().ok_or(io::ErrorKind::Unsupported)?;

@@ -30,7 +30,7 @@ pub struct Sizes {
 pub struct DarkRow<'a> {
     module: ForeignText<'a>,
     function: ForeignText<'a>,
-    /// For blocks reported twice: the reporters. For unreported blocks: the type, or empty.
+    /// For blocks that were reported twice: their reporters. For unreported blocks: their type; empty if it is unknown.
     detail: ForeignText<'a>,
     bytes: i64,
     twice: bool,
@@ -104,7 +104,7 @@ impl<'a> ForeignText<'a> {
 pub(crate) struct DarkMatterRow {
     pub(crate) module: String,
     pub(crate) function: String,
-    /// For blocks reported twice: the reporters. For unreported blocks: the type, or empty.
+    /// For blocks that were reported twice: their reporters. For unreported blocks: their type; empty if it is unknown.
     pub(crate) detail: String,
     pub(crate) bytes: i64,
     pub(crate) twice: bool,

@@ -43,7 +43,7 @@ impl ReporterMarker {
         MarkerEntry { engine, before }
     }
 
-    /// Removes the reporter's marks and these claims, if the collection leaves out its reports.
+    /// Removes the reporter's marks and these claims, if the collection leaves out the reporter's reports.
     pub(crate) fn withdraw(self, claims: &[(Marks, i64)]) {
         let engine = self.run.engine;
         (engine.withdraw)(self.number, NO_PATH, 0);
@@ -86,8 +86,8 @@ impl DarkMatterCollection {
     #[allow(unsafe_code, reason = "calls a function of another library")]
     pub(crate) fn end(mut self) -> (RowsOutcome, Vec<DarkMatterRow>) {
         unsafe extern "C" fn add(context: *mut c_void, row: &DarkRow<'_>) {
-            // SAFETY: the maker of the table guarantees that the engine passes the context unchanged. It is the list
-            // below, and nothing else uses that list until `end` returns.
+            // SAFETY: the maker of the table guarantees that the engine passes the context unchanged. The context
+            // points to the list `rows`, and no other code uses this list until `end` returns.
             let rows = unsafe { &mut *context.cast::<Vec<DarkMatterRow>>() };
             rows.push(row.read());
         }

@@ -108,8 +108,8 @@ type SiteFrames = unsafe extern "C" fn(site: u64, context: *mut c_void, each: Ea
 #[allow(unsafe_code, reason = "calls a function of another library")]
 fn frames(site: u64, of: impl FnOnce(&EngineTable) -> SiteFrames) -> Vec<SiteFrame> {
     unsafe extern "C" fn add(context: *mut c_void, frame: &FrameRow<'_>) {
-        // SAFETY: the maker of the table guarantees that the engine passes the context unchanged. It is the list
-        // below, and nothing else uses that list until the engine's function returns.
+        // SAFETY: the maker of the table guarantees that the engine passes the context unchanged. The context points to
+        // the list `frames`, and no other code uses this list until the engine's function returns.
         let frames = unsafe { &mut *context.cast::<Vec<SiteFrame>>() };
         frames.push(frame.read());
     }

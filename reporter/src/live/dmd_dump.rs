@@ -22,8 +22,8 @@ pub(super) const REQUEST: &str = "dmd-dump";
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
-/// The process that sends dumps, in the upper half, and the number of these dumps. The child of a fork ignores its
-/// parent's number, since no thread of the child sends these dumps.
+/// The upper half is the id of the process that sends dumps, and the lower half is the number of these dumps. The child
+/// of a fork ignores its parent's number, since no thread of the child sends these dumps.
 static SENDING: AtomicU64 = AtomicU64::new(0);
 const PROCESS_SHIFT: u32 = 32;
 
@@ -77,8 +77,8 @@ pub(super) fn answer(out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Makes a dump. The engine first runs all reporters, each with this deadline, and marks the blocks that they report.
-/// With `anonymize`, reporters leave private data out of paths. The error is `Unsupported` if no engine records. For
-/// the crate `memory-endpoint`.
+/// With `anonymize`, reporters leave private data out of paths. The error is `Unsupported` if no engine records. The
+/// crate `memory-endpoint` calls this function.
 pub fn dump(deadline: Duration, anonymize: bool) -> io::Result<File> {
     temporary(|path| report_and_dump(path, deadline, anonymize))
 }

@@ -25,7 +25,7 @@ struct AnsweredRequest {
 static FUNCTIONS: ProcessLock<Vec<Arc<AnsweredRequest>>> = ProcessLock::new(Vec::new());
 
 /// Keeps a function registered; dropping it removes the function.
-#[must_use = "dropping it ends the answering; call `forever` to keep it"]
+#[must_use = "dropping this value removes the function; to keep the function, call `forever`"]
 pub struct AnswerGuard(Arc<AnsweredRequest>);
 
 /// Calls `answer` when a peer sends `request`, with the peer's line of JSON and a writer for the answer. `answer`
@@ -87,8 +87,8 @@ pub(super) fn run(request: &str, line: &str, out: &mut dyn Write) -> Option<io::
             // The error may contain a value of the program, so only its kind and its text leave this closure.
             let plain = |error: io::Error| io::Error::new(error.kind(), error.to_string());
             let answered = isolation::contain(|| (entry.answer)(line, out).map_err(plain));
-            // If the function was removed meanwhile, this drops its last owner. The panic hook has already reported a
-            // panic.
+            // If the program has removed the function meanwhile, this call drops the function. The panic hook has
+            // already reported a panic.
             let _ = isolation::discard(entry);
             let panicked =
                 |panic: String| io::Error::other(format!("the function for {request:?} panicked: {panic}"));

@@ -18,7 +18,7 @@ pub(super) enum PeerSignal {
     Gone,
 }
 
-/// Waits at most `time` for a line. Bytes of an unfinished line are dropped; the next call starts anew.
+/// Waits at most `time` for a line. Bytes of an unfinished line are dropped; the next call starts a new line.
 pub(super) fn hear(peer: &mut Peer, time: Duration) -> io::Result<PeerSignal> {
     let (mut byte, mut length) = ([0], 0);
     peer.allow(time);

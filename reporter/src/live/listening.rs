@@ -52,8 +52,8 @@ pub fn folder() -> Result<PathBuf, ListenError> {
 /// # Ok::<(), memory_reporter::live::ListenError>(())
 /// ```
 ///
-/// A process has one socket: a second call, or a call after `ABOUT_MEMORY=listen`, shares it. To stop earlier, call
-/// [`live::listen_until_dropped`](crate::live::listen_until_dropped) instead.
+/// A process has one socket: a second call, or a call after `ABOUT_MEMORY=listen`, shares this socket. To stop earlier,
+/// call [`live::listen_until_dropped`](crate::live::listen_until_dropped) instead.
 ///
 /// # Errors
 ///
@@ -93,7 +93,7 @@ pub fn listen_until_dropped(options: &ListenOptions) -> Result<ListenGuard, List
 
 /// Keeps the process listening. Dropping the last guard stops listening and removes the socket, unless the program
 /// called [`listen`]. The end of the program also removes the socket.
-#[must_use = "dropping it ends the listening; call `listen` to listen until the program ends"]
+#[must_use = "dropping this value stops listening; to listen until the program ends, call `listen`"]
 #[derive(Clone)]
 pub struct ListenGuard(Arc<SharedListener>);
 

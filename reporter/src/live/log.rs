@@ -18,7 +18,7 @@ use super::protocol::{TrackAnswer, VERSION};
 /// The name of the request.
 pub(super) const REQUEST: &str = "dmd-log";
 
-/// The number of parts in a million that means all allocations.
+/// The value of `per_million` for a log of all allocations.
 pub(super) const ALL: u64 = 1_000_000;
 
 /// The time between two reads of the log.

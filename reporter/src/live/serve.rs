@@ -26,7 +26,7 @@ const TIME_TO_ASK: Duration = Duration::from_secs(5);
 const TIME_TO_REFUSE: Duration = Duration::from_millis(10);
 const MAX_DEADLINE: Duration = Duration::from_secs(600);
 const MAX_NAME: usize = 100;
-/// The default length of a log of allocations, the same as Firefox's.
+/// The default length of a log of allocations, the same as in Firefox.
 const LENGTH: u64 = 5000;
 /// The compression level: low, since a peer waits and reads the report once.
 const FAST: u32 = 1;
@@ -269,7 +269,7 @@ fn hand_on(peer: &mut Peer, request: &str, line: &str) -> io::Result<()> {
         None => {
             let known = ["hello", "report", "minimize", "amounts"].map(str::to_owned);
             let known: Vec<_> = known.into_iter().chain(functions::names()).collect();
-            refuse(peer, &format!("there is no request {request:?}, only {}", known.join(", ")))
+            refuse(peer, &format!("unknown request {request:?}: expected one of {}", known.join(", ")))
         }
     }
 }

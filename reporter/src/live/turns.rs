@@ -10,7 +10,7 @@ use crate::collect::{CollectOptions, collect_reports};
 use crate::process_lock::{ChangeSignal, ProcessLock};
 use crate::reporting::isolation;
 
-/// The deadline of each reporter, unless a request sets another.
+/// The deadline of each reporter, unless a request sets another deadline.
 pub(super) const DEADLINE: Duration = Duration::from_secs(10);
 
 /// The time for other threads to run their own reporters, in total. The program `about-memory` sets a deadline of
@@ -20,7 +20,7 @@ pub(super) fn time_for_threads(deadline: Duration) -> Duration {
 }
 
 /// Collects, one collection at a time: a reporter then never runs twice at the same time, and collections do not slow
-/// each other down. The collection includes the reporters of other threads. The crate `memory-endpoint` calls it.
+/// each other down. The collection includes the reporters of other threads. The crate `memory-endpoint` also calls it.
 pub fn collect_alone(options: &CollectOptions) -> ReportSet {
     let wait = time_for_threads(options.deadline.unwrap_or(DEADLINE));
     let options = options.clone().ask_threads(wait);

@@ -6,9 +6,9 @@ use super::walk_state::WalkState;
 
 /// Adds the heap that a value owns to several numbers of `S`. A reporter reports each number.
 ///
-/// The equivalent of Firefox's `AddSizeOfExcludingThis`: the caller starts from `S::default()`, and the method adds
-/// to it, so that one `S` can sum many values. `#[malloc_size_of(sizes = S)]` derives it together with
-/// [`MallocSizeOf`](crate::MallocSizeOf). The numbers then add up to the result of that trait.
+/// Corresponds to Firefox's `AddSizeOfExcludingThis`: the caller starts from `S::default()`, and the method adds to
+/// it, so that one `S` can sum many values. The attribute `#[malloc_size_of(sizes = S)]` derives this trait together
+/// with [`MallocSizeOf`](crate::MallocSizeOf). The numbers then add up to the result of `MallocSizeOf`.
 ///
 /// ```standalone_crate
 /// use memory_reporter::{MallocSizeOf, computed_size_of, measure::{AddSizeOf, add_size_of}};
@@ -56,8 +56,8 @@ use super::walk_state::WalkState;
     message = "the heap of `{Self}` is not split into `{S}`",
     label = "does not implement `AddSizeOf<{S}>`",
     note = "if the type is yours, write `#[malloc_size_of(sizes = {S})]` beside its `#[derive(MallocSizeOf)]`",
-    note = "to add all of it to one of the sizes, write `add_to = name` without `split`",
-    note = "for a container of such values, write `#[malloc_size_of(add_to = name, split)]`: its own blocks go to `name`"
+    note = "to add the whole heap to one of the sizes, write `add_to = name` without `split`",
+    note = "for a container of such values, write `#[malloc_size_of(add_to = name, split)]`: the container's own blocks go to `name`"
 )]
 pub trait AddSizeOf<S> {
     /// Adds the bytes of heap that this value owns, without the value itself, to `sizes`.

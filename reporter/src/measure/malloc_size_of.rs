@@ -7,7 +7,7 @@ use super::walk_state::WalkState;
 
 /// Measures the heap that a value owns. Derive it: `#[derive(MallocSizeOf)]`.
 ///
-/// The equivalent of Firefox's `SizeOfExcludingThis`: it leaves out the value itself, which is in the block of its
+/// Corresponds to Firefox's `SizeOfExcludingThis`: it leaves out the value itself, which is in the block of its
 /// owner or on a stack. The heap of an owning pointer (`Box`, `Rc`, `Arc`) *is* its block and the contents of that
 /// block.
 ///
@@ -29,9 +29,9 @@ use super::walk_state::WalkState;
     message = "the heap of `{Self}` cannot be measured",
     label = "`{Self}` does not implement `MallocSizeOf`",
     note = "if the type is yours, write `#[derive(MallocSizeOf)]` on it",
-    note = "if it is a trait of yours, give the trait the supertrait `ErasedMallocSizeOf`, and write `memory_reporter::malloc_size_of_dyn!(TheTrait);`",
-    note = "if it is a type of another crate, memory-reporter may have a feature for it, named after the crate and its major version: arc-swap1, arrayvec07, bitvec1, bumpalo3, bytes1, chrono04, compact_str010, dashmap6, either1, hashbrown017, indexmap2, lru018, num-bigint05, once_cell1, ordered-float5, parking_lot012, petgraph08, roaring011, serde_json1, slab04, slotmap1, smallvec1, smol_str03, thin-vec02, time03, tinyvec1, tokio1, triomphe01, url2, uuid1",
-    note = "if it is another crate's, put `#[malloc_size_of(with = path::to::function)]` or `#[malloc_size_of(ignore = \"reason\")]` on the field"
+    note = "if the type is a `dyn` value of your own trait, give the trait the supertrait `ErasedMallocSizeOf`, and write `memory_reporter::malloc_size_of_dyn!(TheTrait);`",
+    note = "if the type is from another crate, memory-reporter may have a feature for it, named after the crate and its major version: arc-swap1, arrayvec07, bitvec1, bumpalo3, bytes1, chrono04, compact_str010, dashmap6, either1, hashbrown017, indexmap2, lru018, num-bigint05, once_cell1, ordered-float5, parking_lot012, petgraph08, roaring011, serde_json1, slab04, slotmap1, smallvec1, smol_str03, thin-vec02, time03, tinyvec1, tokio1, triomphe01, url2, uuid1",
+    note = "if no such feature measures the type, put `#[malloc_size_of(with = path::to::function)]` or `#[malloc_size_of(ignore = \"reason\")]` on the field"
 )]
 pub trait MallocSizeOf {
     /// Whether a value of this type can own heap. It is `false` for plain data, and the walk does not visit the
@@ -50,7 +50,7 @@ pub trait MallocSizeOf {
 #[diagnostic::on_unimplemented(
     message = "the elements of `{Self}` cannot be measured one by one",
     label = "`{Self}` does not implement `MallocSizeOfEach`",
-    note = "if it is measured as a whole, put `#[malloc_size_of(with = path::to::function)]` on the field"
+    note = "to measure the field as a whole, put `#[malloc_size_of(with = path::to::function)]` on the field"
 )]
 pub trait MallocSizeOfEach {
     /// The argument type of the function: `&T` for sequences and sets, `(&K, &V)` for maps.
@@ -76,11 +76,11 @@ pub trait MallocSizeOfEach {
     message = "`size_of_including_this` needs an owning pointer, and `{Self}` is not one",
     label = "not an owning pointer",
     note = "rule of thumb: if you measure via an owning pointer (`Box`, `Rc`, `Arc`), use `size_of_including_this`, otherwise `size_of_excluding_this`",
-    note = "the block that holds this value belongs to whoever allocated it, and is counted there"
+    note = "the owner of the block that holds this value counts that block"
 )]
 pub trait OwningPointer: MallocSizeOf {}
 
-/// The equivalent of Firefox's `SizeOfIncludingThis`: measures the block of an owning pointer and its contents.
+/// Corresponds to Firefox's `SizeOfIncludingThis`: measures the block of an owning pointer and its contents.
 ///
 /// A call on any other type is a compile error. Its message is Firefox's rule: "via a pointer, including; otherwise,
 /// excluding".
@@ -107,7 +107,7 @@ pub trait SizeOfIncludingThis {
         Self: OwningPointer;
 }
 
-/// Every type has the method, so that the error of a wrong call is the rule instead of "no such method". So a call
+/// Every type has the method, so that the error of a wrong call contains the rule instead of "no such method". A call
 /// also cannot reach another type's method through `Deref`.
 impl<T: ?Sized> SizeOfIncludingThis for T {
     #[inline]
@@ -127,7 +127,7 @@ pub fn malloc_size_of<T: MallocSizeOf + ?Sized>(value: &T) -> usize {
 
 /// The bytes of heap that `value` requested, computed from layouts. It does not call an allocator.
 ///
-/// The equivalent of Firefox's `ComputedSizeOf`. By convention, your own function that computes a size by arithmetic,
+/// Corresponds to Firefox's `ComputedSizeOf`. By convention, your own function that computes a size by arithmetic,
 /// without blocks, has a name such as `computed_size_of_something`.
 pub fn computed_size_of<T: MallocSizeOf + ?Sized>(value: &T) -> usize {
     value.size_of_excluding_this(&mut MallocSizeOfOps::new(ComputedReading::default()))

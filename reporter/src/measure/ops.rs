@@ -205,8 +205,8 @@ impl<R: Reading> MallocSizeOfOps<R> {
         bytes.min(MOST_BYTES)
     }
 
-    /// Whether the reading needs the names of fields and types, so that the walk visits plain data. Only then does
-    /// the impl of a container visit elements that own no heap.
+    /// Whether the reading needs the names of fields and types, so that the walk visits plain data. The impl of a
+    /// container visits elements that own no heap only if the result is true.
     ///
     /// The condition tests the constant first, here and in `wants_steps`. So for a reading without names, the compiler
     /// does not generate the code that depends on the result.
@@ -225,9 +225,9 @@ impl<R: Reading> MallocSizeOfOps<R> {
         R::STEPS && self.reading.wants_steps()
     }
 
-    /// Whether the walk meets a shared block for the first time in this collection. Only then does the walk count the
-    /// block. `pointer` must be the same for every path to the block, and must point to one of the block's bytes, not
-    /// behind them: the next block may start there.
+    /// Whether the walk meets a shared block for the first time in this collection. The walk counts the block only if
+    /// the result is true. `pointer` must be the same for every path to the block, and must point to one of the block's
+    /// bytes, not behind them: the next block may start there.
     ///
     /// The address identifies a block. Suppose that the program frees a counted block before the collection ends, and
     /// allocates another shared block at the same address. The collection then does not count the new block, nor

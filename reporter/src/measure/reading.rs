@@ -62,8 +62,8 @@ pub trait WalkObserver: SealedReading {
     /// The walk leaves the part that it entered last.
     fn leave(&mut self) {}
 
-    /// The part entered last represents `parts` parts. The number may be 0. Called before the walk leaves the part,
-    /// and only if [`Reading::MERGES`].
+    /// The part that the walk entered last represents `parts` parts. The number may be 0. Called before the walk leaves
+    /// the part, and only if [`Reading::MERGES`].
     fn merged(&mut self, parts: u64) {
         let _ = parts;
     }

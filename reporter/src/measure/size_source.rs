@@ -76,7 +76,7 @@ impl SizeSource {
     ///
     /// # Safety
     ///
-    /// The contract is the same as that of [`WalkObserver::block`](super::reading::WalkObserver::block).
+    /// The contract of [`WalkObserver::block`](super::reading::WalkObserver::block) applies.
     #[inline]
     pub(crate) unsafe fn block(&mut self, block: WalkedBlock) -> usize {
         match self.plain {
@@ -95,7 +95,7 @@ impl SizeSource {
     ///
     /// # Safety
     ///
-    /// The contract is the same as that of [`block`](Self::block).
+    /// The contract of [`block`](Self::block) applies.
     #[inline(never)]
     unsafe fn noted_block(&mut self, pointer: *const u8, layout: Layout, type_name: NameFunction) -> usize {
         let block = WalkedBlock { pointer, layout, type_name };

@@ -160,7 +160,8 @@ impl SizeSummary {
         let slop = self.slop();
         let asked = match bytes.checked_sub(self.usable) {
             Some(unnamed) => self.asked.saturating_add(unnamed),
-            // An impl has named blocks without adding their bytes. These blocks are unknown.
+            // The walk returned fewer bytes than its blocks have: an impl has named blocks without adding their bytes.
+            // It is unknown which blocks, so the slop of all blocks is subtracted.
             None => bytes.saturating_sub(slop),
         };
         Self { asked, usable: bytes, ..self }

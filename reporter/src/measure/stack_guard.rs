@@ -1,8 +1,8 @@
 //! Supports deep values: near the end of its stack, a walk continues on a new stack.
 //!
 //! The check is one comparison for each pointer that the walk follows: it compares the stack pointer with a window
-//! that is known to be safe. Outside the window it gets the stack's bounds again. So the check stays right if the
-//! same ops are used at another depth, or on a stack that other code has grown.
+//! that is known to be safe. Outside the window the check gets the stack's bounds again. So the check stays right if
+//! the same ops are used at another depth, or on a stack that other code has grown.
 //!
 //! After a check, a walk needs room for its frames up to the next check. The derive bounds its own frames
 //! ([`apart`]). The frames of manual impls and of functions (`with = path`) are unknown until they occur, but in a
@@ -70,7 +70,7 @@ impl StackGuard {
         *self = Self { red_zone: self.red_zone, ..Self::new() };
     }
 
-    /// Adopts the red zone that the guard of a part of this walk has learned.
+    /// Increases the red zone to the red zone of the guard of a part of this walk.
     pub(crate) fn learn_from(&mut self, part: Self) {
         if part.red_zone > self.red_zone {
             *self = Self { red_zone: part.red_zone, ..Self::new() };

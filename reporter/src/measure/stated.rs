@@ -21,7 +21,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
     /// that the value shares or only reserves. So the bytes are marked:
     ///
     /// - The description of the report shows how many of its bytes are stated, and by which types. Reports of
-    ///   [`Reports::split`](crate::Reports::split) do not show it.
+    ///   [`Reports::split`](crate::Reports::split) do not show this.
     /// - A [`SizeTree`](crate::measure::SizeTree) contains them in a node `(stated)`. A
     ///   [`SizeSummary`](crate::measure::SizeSummary) does not count a block for them.
     /// - With DMD they are reported by amount: the blocks stay unreported, and the row

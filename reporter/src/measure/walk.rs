@@ -79,7 +79,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
     }
 
     /// The bytes of a block that holds one value or a slice of values, and of the block's
-    /// [`contents`](Self::contents). `size` is the size of the whole block: for a `Vec`, of its capacity.
+    /// [`contents`](Self::contents). `size` is the size of the whole block: for a `Vec`, the size of its capacity.
     ///
     /// For a reading without steps, the compiler generates one function for each type of value, for all kinds of
     /// pointers. Walks of types with such pointers call that function.
@@ -98,7 +98,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
             // SAFETY: the caller guarantees the same precondition.
             return unsafe { self.plain_block_with_contents(value, size) };
         }
-        // SAFETY: the caller guarantees the block.
+        // SAFETY: the caller guarantees that `size` is 0, or that `value` starts a live block with this layout.
         let own = unsafe { self.block(value, block_layout(value, size)) };
         if !T::NEEDS_WALK && !self.wants_names() {
             return own;
@@ -108,7 +108,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
 
     /// # Safety
     ///
-    /// The contract is the same as that of [`block_with_contents`](Self::block_with_contents).
+    /// The contract of [`block_with_contents`](Self::block_with_contents) applies.
     #[inline(never)]
     #[allow(unsafe_code, reason = "the reading may ask the allocator about the block")]
     unsafe fn plain_block_with_contents<T: MallocSizeOf + ?Sized>(
@@ -121,7 +121,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
             return self
                 .contents_deep(&mut |ops: &mut Self| unsafe { ops.plain_block_with_contents(value, size) });
         }
-        // SAFETY: the caller guarantees the block.
+        // SAFETY: the caller guarantees that `size` is 0, or that `value` starts a live block with this layout.
         let own = unsafe { self.block(value, block_layout(value, size)) };
         let contents = if T::NEEDS_WALK { value.size_of_excluding_this(self) } else { 0 };
         own + contents.min(MOST_BYTES)

@@ -142,7 +142,7 @@ impl WalkState {
 
     /// Records that the engine has marked this block.
     pub(crate) fn note_marked(&mut self, block: &WalkedBlock) {
-        // Only for the awaited shared block: an impl may have left out the call of `block` for it.
+        // Check that this is the awaited shared block: an impl may have called `block` only for another block.
         if let Some(address) = self.awaited.take()
             && address.wrapping_sub(block.pointer.addr()).wrapping_add(1) <= block.layout.size()
         {

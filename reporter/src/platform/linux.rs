@@ -157,7 +157,7 @@ pub(crate) fn start_time() -> Option<(u64, u64)> {
 pub(crate) fn process_start() -> Option<u64> {
     let ticks = proc::stat(22)?;
     let since_boot = u128::from(ticks) * 1_000_000_000 / u128::from(system_value(libc::_SC_CLK_TCK)?);
-    // The kernel counts from the boot and includes time in suspend. The monotonic clock does not include it.
+    // The kernel counts from the boot and includes time in suspend. The monotonic clock does not include suspend.
     let age = u128::from(clock(libc::CLOCK_BOOTTIME)).saturating_sub(since_boot);
     Some(monotonic_nanoseconds().saturating_sub(u64::try_from(age).ok()?))
 }

@@ -1,6 +1,6 @@
 //! macOS: the sizes of the process, from the Mach kernel, and its page faults.
 //!
-//! Compiled, not run: the code follows Apple's `task_info.h` and the manual page `getrusage(2)`.
+//! No test runs this code, but it compiles. It follows Apple's `task_info.h` and the manual page `getrusage(2)`.
 
 use core::mem::MaybeUninit;
 
@@ -26,7 +26,7 @@ fn basic_info() -> Option<mach_task_basic_info> {
     let mut count = MACH_TASK_BASIC_INFO_COUNT;
     // SAFETY: `mach_task_self` reads a number that the C library has set before `main`.
     let this = unsafe { mach_task_self() };
-    // SAFETY: `info` has room for `count` words, and the kernel writes at most these.
+    // SAFETY: `info` has room for `count` words, and the kernel writes at most `count` words.
     let result = unsafe { task_info(this, MACH_TASK_BASIC_INFO, (&raw mut info).cast(), &raw mut count) };
     (result == KERN_SUCCESS && count == MACH_TASK_BASIC_INFO_COUNT).then_some(info)
 }

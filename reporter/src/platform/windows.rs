@@ -1,6 +1,7 @@
 //! Windows: the sizes of the process, from its memory counters.
 //!
-//! Compiled, not run: the code follows Microsoft's pages about `GetProcessMemoryInfo` and `GlobalMemoryStatusEx`.
+//! No test runs this code, but it compiles. It follows Microsoft's pages about `GetProcessMemoryInfo` and
+//! `GlobalMemoryStatusEx`.
 
 use windows_sys::Win32::System::ProcessStatus::{K32GetProcessMemoryInfo, PROCESS_MEMORY_COUNTERS};
 use windows_sys::Win32::System::SystemInformation::{GlobalMemoryStatusEx, MEMORYSTATUSEX};

@@ -1,6 +1,6 @@
 //! Distinguished amounts: single numbers of this process, without a collection.
 //!
-//! The equivalent of Firefox's attributes of `nsIMemoryReporterManager`. The unit is bytes, unless the function's
+//! They correspond to Firefox's attributes of `nsIMemoryReporterManager`. The unit is bytes, unless the function's
 //! description names another unit. An amount is `None` if the platform or the allocator does not provide it.
 
 use crate::allocator::{self, declared};

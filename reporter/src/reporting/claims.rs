@@ -89,8 +89,9 @@ impl ReporterClaims {
         self.by_amount
     }
 
-    /// Adds claimed bytes to the engine's count for the path of the blocks' marks: a dump compares both. The blocks
-    /// of counters have marks without a path, so the engine does not count their claims.
+    /// Adds claimed bytes to the engine's count for the path of the blocks' marks. A dump contains the claimed and the
+    /// marked bytes of each path. The blocks of counters have marks without a path, so the engine does not count claims
+    /// for them.
     fn claim(&mut self, marks: Option<Marks>, bytes: i64) {
         if let Some(marks) = marks
             && bytes > 0

@@ -32,7 +32,9 @@ pub(crate) const fn path_fault(path: &str) -> Option<&'static str> {
         return Some("the path ends with `/`");
     }
     if bytes.len() == EXPLICIT.len() && starts_with(bytes, EXPLICIT) {
-        return Some("`explicit` is the tree, not a report: name what is in it, as in `explicit/cache`");
+        return Some(
+            "`explicit` is the tree, not a report: write the path of a part, as in `explicit/cache`",
+        );
     }
     if is_or_is_below(bytes, b"explicit/heap-unclassified") {
         return Some(

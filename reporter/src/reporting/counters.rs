@@ -1,6 +1,6 @@
 //! Counters, for foreign code whose memory this crate cannot walk.
 //!
-//! The equivalent of Firefox's `CountingAllocatorBase`: give the foreign library the functions of [`CountingMalloc`]
+//! They correspond to Firefox's `CountingAllocatorBase`: give the foreign library the functions of [`CountingMalloc`]
 //! as its allocator, and report the counter.
 
 use core::alloc::Layout;
@@ -41,8 +41,8 @@ pub struct MemoryCounter {
     bytes: AtomicUsize,
     /// With DMD: the bytes of the blocks that `allocated` has marked.
     marked: AtomicUsize,
-    /// With DMD: whether [`CountingMalloc`] uses this counter and has marked its blocks. With sampling, DMD has only
-    /// some blocks.
+    /// With DMD: whether [`CountingMalloc`] uses this counter and has marked its blocks. With sampling, DMD records
+    /// only some blocks.
     is_marked: AtomicBool,
 }
 
@@ -134,9 +134,9 @@ pub trait CounterSite {
 ///
 /// let block = CountingMalloc::<Zlib>::malloc(100);
 /// assert!(COUNTER.bytes() >= 100);
-/// // SAFETY: the block is the one from above.
+/// // SAFETY: `malloc` returned this block.
 /// assert_eq!(unsafe { CountingMalloc::<Zlib>::size(block) }, 100);
-/// // SAFETY: the block is the one from above.
+/// // SAFETY: `malloc` returned this block.
 /// unsafe { CountingMalloc::<Zlib>::free(block) };
 /// assert_eq!(COUNTER.bytes(), 0);
 /// ```
@@ -151,7 +151,7 @@ impl<S: CounterSite> CountingMalloc<S> {
     /// The function `malloc`: returns a block aligned to 16 bytes, or null.
     pub extern "C" fn malloc(bytes: usize) -> *mut c_void {
         Self::allocate(bytes, |layout| {
-            // SAFETY: the size is not 0, since the header is not.
+            // SAFETY: the size is not 0, since it includes the header.
             unsafe { alloc::alloc(layout) }
         })
     }
@@ -160,7 +160,7 @@ impl<S: CounterSite> CountingMalloc<S> {
     pub extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {
         let Some(bytes) = count.checked_mul(bytes) else { return null_mut() };
         Self::allocate(bytes, |layout| {
-            // SAFETY: the size is not 0, since the header is not.
+            // SAFETY: the size is not 0, since it includes the header.
             unsafe { alloc::alloc_zeroed(layout) }
         })
     }
@@ -272,7 +272,7 @@ unsafe fn start_and_layout(pointer: *mut c_void) -> (*mut u8, Layout) {
 unsafe fn counted_bytes(start: *const u8, layout: Layout) -> usize {
     match declared() {
         // SAFETY: the caller guarantees a live block of the global allocator with this layout, and the declared
-        // allocator is the global one.
+        // allocator is the global allocator.
         Some(allocator) => unsafe { allocator.usable_size().ask(start, layout) },
         None => layout.size(),
     }

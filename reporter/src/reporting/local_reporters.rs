@@ -36,7 +36,7 @@ impl Drop for LocalEntries {
     fn drop(&mut self) {
         for entry in self.0.take() {
             // The destructor belongs to the program: its panic would end the process here. The panic hook has already
-            // reported it.
+            // reported the panic.
             let _ = isolation::discard(entry);
         }
     }
@@ -50,7 +50,7 @@ pub(crate) struct LocalEntry {
 }
 
 /// Keeps a reporter of one thread registered; dropping it unregisters the reporter.
-#[must_use = "bind it to a variable, as in `let _registration = ..`: dropping it unregisters the reporter, and `let _ = ..` drops it at once; `forever` keeps it"]
+#[must_use = "bind the registration to a variable, as in `let _registration = ..`: dropping the registration unregisters the reporter, and `let _ = ..` drops it at once; to keep the reporter registered, call `forever`"]
 pub struct LocalRegistration {
     id: u64,
     one_thread: core::marker::PhantomData<*const ()>,
@@ -104,7 +104,7 @@ impl fmt::Debug for LocalRegistration {
 
 /// The reporters of this thread, sorted by name.
 pub(crate) fn local_entries() -> Vec<Rc<LocalEntry>> {
-    // The list is empty after the thread has ended: an engine of DMD may still call this at the end of the process.
+    // The list is empty after the thread has ended: an engine of DMD may call this at the end of the process.
     let mut entries = LOCAL.try_with(|local| local.0.borrow().clone()).unwrap_or_default();
     sort_by(&mut entries, |a, b| a.name.text().cmp(b.name.text()));
     entries

@@ -32,7 +32,7 @@ use super::reports::Reports;
 #[macro_export]
 macro_rules! collect_report {
     ($out:expr, $path:literal, Heap, $value:expr, $description:literal $(,)?) => {{
-        // An item, since `cargo check` does not evaluate a const block.
+        // The check is an item, since `cargo check` does not evaluate a const block.
         const _: () = {
             $crate::__private::assert_path($path);
             $crate::__private::assert_description($description);

@@ -66,7 +66,7 @@ struct EntryRuns {
 
 /// The answer to a collection that is about to run an entry.
 pub(crate) enum EntryTurn {
-    /// The entry may run. Until this right is dropped, dropping the registration waits.
+    /// The entry may run. While this right exists, dropping the registration waits.
     Run(RunRight),
     /// The entry is no longer registered, or the program has dropped the reporter.
     Gone,
@@ -200,7 +200,7 @@ impl OwnedReporter {
 /// The permission to run an entry's reporter.
 pub(crate) struct RunRight {
     entry: Arc<RegistryEntry>,
-    /// `None` once the run has ended.
+    /// `None` after the run has ended.
     reporter: Option<OwnedReporter>,
 }
 
@@ -254,7 +254,7 @@ impl Drop for RunRight {
 /// works for the reporter. A reporter must not wait for such a thread. Collections with a
 /// [deadline](crate::CollectOptions::deadline), such as collections for live requests, end the wait: after the
 /// deadline, the drop returns.
-#[must_use = "bind it to a variable, as in `let _registration = ..`: dropping it unregisters the reporter, and `let _ = ..` drops it at once; `forever` keeps it"]
+#[must_use = "bind the registration to a variable, as in `let _registration = ..`: dropping the registration unregisters the reporter, and `let _ = ..` drops it at once; to keep the reporter registered, call `forever`"]
 pub struct Registration {
     entry: Arc<RegistryEntry>,
 }

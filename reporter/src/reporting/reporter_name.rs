@@ -1,4 +1,4 @@
-//! The name of a reporter. Code of the program returns it, once. That code may panic or collect.
+//! The name of a reporter. The program's method `name` returns it, and is called once. The method may panic or collect.
 
 use memory_report::WarningKind;
 
@@ -39,9 +39,10 @@ impl ReporterName {
     /// The warning about the name that every collection contains; `None` if the name is good.
     pub(crate) fn warning(&self) -> Option<(WarningKind, &'static str)> {
         match self.fault? {
-            NameFault::Panicked => {
-                Some((WarningKind::Panicked, "its name() panicked; it runs under this name instead"))
-            }
+            NameFault::Panicked => Some((
+                WarningKind::Panicked,
+                "its name() panicked; the reporter runs under this name instead",
+            )),
             NameFault::Nested => {
                 Some((WarningKind::Nested, "its name() called collect_reports; nothing was collected there"))
             }

@@ -126,7 +126,7 @@ impl Reports {
     ///
     /// A report of the last level includes all deeper levels. The report `(itself)` contains the bytes of an inner
     /// node's own blocks. So the reports add up to the amount of [`heap`](Self::heap), and no report is below
-    /// another. At depth 0 there is one report, the same as from [`heap`](Self::heap). Shared blocks count as in
+    /// another report. At depth 0 there is one report, the same as from [`heap`](Self::heap). Shared blocks count as in
     /// [`heap`](Self::heap), names are as in [`SizeTree`](crate::measure::SizeTree), and parts without bytes have no
     /// report.
     ///
@@ -402,9 +402,9 @@ impl Reports {
     fn warn_of_faults(&mut self, what: &str) {
         for FaultyPointers { fault, type_name, times } in self.state.take_faults() {
             let why = match fault {
-                PointerFault::NotHeap => "is in no heap block that DMD knows (not-heap)",
+                PointerFault::NotHeap => "is outside of all blocks that DMD records (not-heap)",
                 PointerFault::Interior => "is inside a heap block, not at its start (interior)",
-                PointerFault::Freed => "is to a heap block that was freed (freed)",
+                PointerFault::Freed => "points to a freed heap block (freed)",
             };
             let again = if times == 1 { String::new() } else { format!("; {times} such pointers") };
             let message = format!("{what}: the pointer to `{type_name}` {why}, and counts as 0 bytes{again}");

@@ -1,4 +1,4 @@
-//! Tags: a block belongs to a path if its thread allocates it while the tag is current, for any type and owner.
+//! Tags: a block belongs to a path if a thread allocates the block under the path's tag, for any type and owner.
 //!
 //! Invariant: a thread's current tag is the tag of its newest guard that still lives. Without a guard, it is the tag
 //! that the thread keeps.
@@ -36,14 +36,14 @@ use super::conventions::{is_explicit, kind_fault, path_fault};
 ///
 /// - The block carries the tag, not the thread: any thread may free the block, at any time. A block that grows keeps
 ///   its tag. A block without a tag gets the current tag when it grows.
-/// - With nested tags, the innermost counts. If a panic drops the guard, its tag ends.
+/// - With nested tags, the innermost tag counts. If a panic drops a guard, the tag of this guard ends.
 /// - A report takes precedence over a tag: a collection subtracts the blocks that its reporters measured. It cannot
 ///   subtract bytes whose blocks are unknown, so these bytes count in addition to the tag: amounts that a reporter
 ///   computes, bytes that a value states of itself, and the few blocks whose address a walk cannot find (the table of
 ///   indices of an `IndexMap`).
 /// - The path appears even in anonymized reports, so it must not contain private data.
 /// - [`collect_reports`](crate::collect_reports) adds one report for each path, of kind Heap. A
-///   [`Collection`](crate::Collection) of borrowed reporters does not.
+///   [`Collection`](crate::Collection) of borrowed reporters does not add these reports.
 /// - DMD counts blocks with a tag as reported.
 ///
 /// Tags need an allocator that the program declared with [`global_allocator!`](crate::global_allocator), and apply
@@ -137,7 +137,7 @@ impl fmt::Debug for Tag {
 
 /// Ends the tag of its thread when dropped: see [`tag`].
 #[derive(Debug)]
-#[must_use = "bind it to a variable, as in `let _tag = ..`: the tag ends when the guard is dropped, and `let _ = ..` drops it at once; `forever` keeps it"]
+#[must_use = "bind the guard to a variable, as in `let _tag = ..`: the tag ends when the guard is dropped, and `let _ = ..` drops the guard at once; to keep the tag, call `forever`"]
 pub struct TagGuard {
     /// The number of this guard on its thread, from 1; 0 for a guard without a tag.
     place: u64,
@@ -314,8 +314,8 @@ fn fault(path: &str) -> Option<&'static str> {
         .or((!is_explicit(path)).then_some("a tag's path must be under `explicit/`"))
 }
 
-/// Before it is locked, the caller must suspend this thread's tag. While it is locked, code of the program must not
-/// run.
+/// Before locking these names, the caller must suspend this thread's tag. While they are locked, code of the program
+/// must not run.
 static NAMES: ProcessLock<TagNames> =
     ProcessLock::new(TagNames { paths: Vec::new(), by_path: Vec::new(), faults: Vec::new(), beyond: 0 });
 

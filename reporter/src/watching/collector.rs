@@ -37,7 +37,7 @@ pub trait Collector {
 
 /// A collector whose cycles call the callbacks of [`on_garbage_collection`](super::on_garbage_collection).
 ///
-/// It dereferences to the collector. Statistics do not include work that the program starts on the collector
+/// The wrapper dereferences to the collector. Statistics do not include work that the program starts on the collector
 /// directly.
 ///
 /// ```

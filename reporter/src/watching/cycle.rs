@@ -88,7 +88,7 @@ const MOST_SLICES: usize = 10_000;
 /// assert_eq!((freed, statistics.collections.len()), (4, 1));
 /// ```
 #[derive(Debug)]
-#[must_use = "a cycle that does not end calls no callback"]
+#[must_use = "callbacks run only when the cycle ends: call `end`"]
 pub struct GarbageCollectionCycle {
     collector: Cow<'static, str>,
     reason: Cow<'static, str>,
@@ -160,7 +160,7 @@ std::thread_local! {
 static CALLBACKS: ProcessLock<Vec<Arc<CycleCallback>>> = ProcessLock::new(Vec::new());
 
 /// Keeps a callback of [`on_garbage_collection`] registered; dropping it removes the callback.
-#[must_use = "dropping it removes the callback; `forever` keeps it"]
+#[must_use = "dropping this value removes the callback; to keep the callback, call `forever`"]
 pub struct GarbageCollectionHook {
     callback: Arc<CycleCallback>,
 }
@@ -188,7 +188,7 @@ fn call_back(statistics: &GarbageCollection) {
     for callback in callbacks {
         // The panic hook has already reported a panic, and this function returns no result.
         let _ = isolation::contain(|| callback(statistics));
-        // If the callback was removed meanwhile, this drops its last owner.
+        // If the program has removed the callback meanwhile, this call drops the callback.
         let _ = isolation::discard(callback);
     }
     CALLING.set(false);

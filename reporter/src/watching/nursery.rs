@@ -28,7 +28,7 @@ static NURSERIES: ProcessLock<NurseryTable> =
 
 /// Keeps the range of an arena registered. The arena drops the registration when it frees the memory.
 #[derive(Debug)]
-#[must_use = "dropping it ends the registration; `forever` keeps it"]
+#[must_use = "dropping this value unregisters the range; to keep the range registered, call `forever`"]
 pub struct NurseryRegistration(u64);
 
 /// Registers a range of addresses that belongs to an arena of the program: a chunk of a bump allocator, or the young

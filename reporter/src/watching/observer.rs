@@ -24,12 +24,12 @@ use crate::reporting::isolation;
 /// JavaScript, not strings.) With DMD's option `--sample-below`, the log lacks the small blocks that DMD does not
 /// record.
 ///
-/// # Where Firefox answers differently
+/// # Differences from Firefox
 ///
-/// - If several observers have different sampling probabilities, Firefox applies the largest to all logs. Here each
-///   log has its own probability. One random number is drawn for an allocation, and each log whose probability is
-///   above that number gets the allocation. So a log with a smaller probability contains a part of the entries of a
-///   log with a larger one.
+/// - If several observers have different sampling probabilities, Firefox applies the largest probability to all logs.
+///   Here each log has its own probability. One random number is drawn for an allocation, and each log whose
+///   probability is above that number gets the allocation. So a log with a smaller probability contains a part of the
+///   entries of a log with a larger probability.
 /// - The random numbers have a fixed seed, so that a program with one thread logs the same allocations in each run.
 /// - A limit or probability of a wrong type does not compile; Firefox converts texts and `null`.
 /// - `frame` is `None` if DMD recorded no stack. `class` is `None` if neither the program nor the stack contains a

@@ -15,7 +15,7 @@ use memory_reporter::{
 
 use super::{By, DropBomb, alone, amounts};
 
-/// No step of these tests takes this long without a fault.
+/// The time limit of a step. A step of these tests exceeds it only because of a fault.
 const PATIENCE: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(500);
 
@@ -76,7 +76,7 @@ impl Looping {
 
     fn is_deaf(&self, is_deaf: bool) {
         self.is_deaf.store(is_deaf, Ordering::SeqCst);
-        // Gives a current turn time to end.
+        // Waits, so that a turn that is running can end.
         thread::sleep(Duration::from_millis(100));
     }
 }
@@ -306,7 +306,7 @@ fn a_reporter_that_hangs_costs_itself_and_those_behind_it() {
     assert_eq!(amounts["a-quick"], 1, "the reporter that ran before the stuck one");
     let why = "some of its reports are missing: they still ran after 500ms";
     assert_eq!(absent(&set, "hangs"), [(WarningKind::TimedOut, why.to_owned())]);
-    // The other thread answered first, or had no turn.
+    // The thread `behind` either answered before the stuck reporter, or got no turn.
     assert_eq!(absent(&set, "behind").is_empty(), amounts.contains_key("behind"));
     drop(release);
     drop(hangs);

@@ -62,7 +62,7 @@ fn a_child_collects_whatever_the_parent_s_threads_do() {
                 unsafe { libc::_exit(i32::from(!went_well)) };
             }
             let mut status = 0;
-            // SAFETY: `status` has room for the status, and the child is the one from above.
+            // SAFETY: `status` has room for the status, and `child` is the child process of the fork above.
             let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
             ended != child || status != 0
         });

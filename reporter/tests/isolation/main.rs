@@ -25,7 +25,7 @@ use memory_reporter::{
 
 memory_reporter::global_allocator!(std::alloc::System);
 
-/// A reporter made of closures: one returns its name, the other makes its reports.
+/// A reporter made of two closures: the first returns its name, and the second makes its reports.
 struct By<N, F>(N, F);
 
 impl<N: Fn() -> &'static str, F: Fn(&mut Reports)> MemoryReporter for By<N, F> {

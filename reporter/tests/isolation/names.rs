@@ -26,7 +26,7 @@ fn report(out: &mut Reports) {
 }
 
 fn check(set: &ReportSet, who: &str) {
-    let message = "its name() panicked; it runs under this name instead";
+    let message = "its name() panicked; the reporter runs under this name instead";
     assert_eq!(warnings(set, PLACEHOLDER), [(WarningKind::Panicked, message)], "{who}");
     assert_eq!(amounts(set)["one"], 1, "{who}");
     assert!(set.runs().iter().any(|run| run.reporter == PLACEHOLDER), "{who}");

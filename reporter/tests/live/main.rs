@@ -24,7 +24,7 @@ use memory_reporter::ReportSet;
 use memory_reporter::file::{self, ReadOptions};
 use tempfile::TempDir;
 
-/// No step of these tests takes this long without a fault.
+/// The time limit of a step. A step of these tests exceeds it only because of a fault.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// This program, started again with a task. It has its own folder for sockets.
@@ -187,7 +187,7 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
+        assert!(start.elapsed() < PATIENCE, "the time limit has ended without {what}");
         thread::sleep(Duration::from_millis(5));
     }
 }

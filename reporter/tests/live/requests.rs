@@ -65,7 +65,7 @@ fn garbage_is_collected_on_request() {
     assert!(answer["resident_before"].as_u64().unwrap() > 0 && answer["resident"].as_u64().unwrap() > 0);
     assert_eq!(amount(&victim.report(""), "minimized"), Some(10));
     let without = Victim::start("listen");
-    assert!(without.ask("\"collect\"").contains("there is no request"));
+    assert!(without.ask("\"collect\"").contains("unknown request"));
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn bad_requests_are_refused_in_one_line() {
         (b"{\"version\":2,\"request\":\"hello\"}\n", "version 2 is not supported (expected 1)"),
         (
             b"{\"version\":1,\"request\":\"dump\"}\n",
-            "there is no request \\\"dump\\\", only hello, report, minimize",
+            "unknown request \\\"dump\\\": expected one of hello, report, minimize",
         ),
         (long.as_bytes(), "not a request: expected a line of at most 4096 bytes"),
     ] {
@@ -148,7 +148,7 @@ fn functions_answer_their_requests() {
     assert_eq!(victim.ask("\"fails\""), "{\"version\":1,\"error\":\"not today\"}\n");
     let panicked = "the function for \\\"panics\\\" panicked: on purpose";
     assert_eq!(victim.ask("\"panics\""), format!("{{\"version\":1,\"error\":\"{panicked}\"}}\n"));
-    assert!(victim.ask("\"dropped\"").contains("there is no request"));
+    assert!(victim.ask("\"dropped\"").contains("unknown request"));
 }
 
 #[test]

@@ -199,12 +199,12 @@ fn victim() {
 /// Starts a child process that calls `run` and then only waits. Prints the result of `run`.
 fn fork(run: impl FnOnce() -> String) -> i32 {
     let (mut from, mut to) = io::pipe().unwrap();
-    // SAFETY: the child does as little as possible, and the other threads of this program hold no locks that it
+    // SAFETY: the child does as little as possible, and the other threads of this program hold no locks that the child
     // needs.
     let child = unsafe { libc::fork() };
     if child == 0 {
         // Ends the child if no test kills it.
-        // SAFETY: no precondition.
+        // SAFETY: the function has no precondition.
         unsafe { libc::alarm(120) };
         drop(from);
         to.write_all(run().as_bytes()).unwrap();

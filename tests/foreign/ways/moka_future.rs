@@ -16,7 +16,7 @@ where
     cache.iter().map(|(key, value)| ops.key(&key) + ops.value(&value)).sum()
 }
 
-/// The tag counts the tables of the cache, too. What the function above reports does not count again.
+/// The tag counts the tables of the cache, too. It does not count the memory that the function above reports.
 pub async fn insert<V: Send + Sync + 'static>(cache: &Cache<u32, Arc<V>>, key: u32, value: Arc<V>) {
     Tag::new("explicit/cache-tables").future(cache.insert(key, value)).await;
 }

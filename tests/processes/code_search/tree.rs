@@ -1,4 +1,4 @@
-//! The tree of the example adds up, and `heap-unclassified` contains the bytes that it does not report.
+//! The tree of the example adds up, and `heap-unclassified` contains the bytes that the example does not report.
 
 use std::process::Command;
 

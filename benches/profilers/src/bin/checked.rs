@@ -1,5 +1,5 @@
-//! The workloads with an allocator that counts blocks, and that takes the stacks of some blocks with the `backtrace`
-//! crate. Prints the counts and the stacks. A profiler may be preloaded.
+//! Runs the workloads with an allocator that counts blocks, and that takes the stacks of some blocks with the
+//! `backtrace` crate. Prints the counts and the stacks. A profiler may be preloaded.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 #![allow(unsafe_code, reason = "an allocator")]
@@ -33,7 +33,8 @@ fn is_picked(block: *mut u8) -> bool {
     (block.addr() >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56 == 0
 }
 
-/// Inlined, so that only the innermost frame differs from the frame of the call to the system's allocator.
+/// Counts a new block. The function is inlined, so that its stack differs only in the innermost frame from the stack of
+/// the call to the system's allocator.
 #[inline(always)]
 fn begun(block: *mut u8) {
     if INSIDE.get() {

@@ -1,4 +1,4 @@
-//! Compares DMD's native engine with the portable one, linked into the same program:
+//! Compares DMD's native engine with the portable engine, linked into the same program:
 //!
 //! ```sh
 //! cargo build --release -p profilers
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Every round runs each workload three times, one after another: with DMD switched off, with the native engine, and
-//! with the portable one. Both engines take the full stack of every block. The figures are CPU time. Ratios are
+//! with the portable engine. Both engines take the full stack of every block. The figures are CPU time. Ratios are
 //! computed within a round. The output is the median over the rounds, with the minimum and the maximum.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
@@ -46,10 +46,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let scale: f64 = arguments.next().map_or(Ok(0.05), |scale| scale.parse())?;
     let rounds: usize = arguments.next().map_or(Ok(5), |rounds| rounds.parse())?;
     if rounds == 0 {
-        return Err("at least one round".into());
+        return Err("ROUNDS must be at least 1".into());
     }
     println!(
-        "| workload | off, seconds | DMD's own engine over off | portable over off | portable over DMD's own |"
+        "| workload | off, seconds | native relative to off | portable relative to off | portable relative to native |"
     );
     println!("|---|---|---|---|---|");
     for workload in WORKLOADS {

@@ -1,4 +1,4 @@
-//! The workloads with DMD linked in. Without `$DMD`, DMD is switched off.
+//! Runs the workloads with DMD linked in. Without `$DMD`, DMD is switched off.
 
 use std::alloc::System;
 

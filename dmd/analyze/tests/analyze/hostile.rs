@@ -184,7 +184,7 @@ fn a_text_without_end_is_not_read_without_end() {
     ] {
         let error =
             dmd_analyze::read_from(Endless { before: before.as_bytes(), then }, &options).unwrap_err();
-        assert_eq!(error.to_string(), "expands past 2097152 bytes", "{before}");
+        assert_eq!(error.to_string(), "contains more than 2097152 bytes of text", "{before}");
     }
     let blocks = ["{\"req\": 1}"; 11].join(",");
     let text = document("live", &blocks, TABLES);

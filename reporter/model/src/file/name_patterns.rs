@@ -41,7 +41,7 @@ impl NamePatterns {
     }
 }
 
-/// One pair of strings, or `None` for anything else.
+/// Parses one pair of strings; `None` for any other value.
 pub(super) fn element(scan: &mut TextScan<'_>, depth: u32) -> Result<Option<NamePattern>, ScanStop> {
     if scan.peek()? != b'[' {
         scan.skip(depth)?;

@@ -14,7 +14,7 @@ use super::name_patterns::{self, NamePatterns};
 use super::report;
 use super::warning;
 
-/// The reader only counts the bad reports beyond this many.
+/// The largest number of bad reports with their own warnings. The reader counts further bad reports in one warning.
 const MAX_WARNINGS: usize = 1000;
 /// The error shows a foreign version as written, up to this many characters.
 const MAX_VERSION: usize = 40;

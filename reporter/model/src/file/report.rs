@@ -51,7 +51,7 @@ fn whole(token: &str) -> Result<i64, Cow<'static, str>> {
     if let Ok(number) = token.parse() {
         return Ok(number);
     }
-    const TOO_LARGE: &str = "not a whole number of 64 bits";
+    const TOO_LARGE: &str = "the number does not fit into 64 bits";
     if token.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit()) {
         return Err(TOO_LARGE.into());
     }
@@ -144,5 +144,5 @@ fn numbered<T>(
     from_number: fn(i64) -> Option<T>,
 ) -> Result<T, FieldFault> {
     let number = found.whole(field)?;
-    from_number(number).ok_or_else(|| (field, format!("there is no {field} {number}").into()))
+    from_number(number).ok_or_else(|| (field, format!("unknown {field} {number}").into()))
 }

@@ -51,8 +51,8 @@ impl<R: Read> TextSource<R> {
         Err(ReadError::NoGzip)
     }
 
-    /// Reads more bytes and returns their number; 0 at the end. `so_far` is the number of bytes read before; errors
-    /// contain it.
+    /// Reads more bytes and returns their number; 0 at the end. `so_far` is the number of bytes read before. Errors
+    /// contain this number.
     ///
     /// # Errors
     ///

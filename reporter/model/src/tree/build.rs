@@ -14,7 +14,7 @@ use super::node_data::{NONE, NodeData, NodeSource};
 use super::path_order::path_order;
 use super::process::ProcessTrees;
 
-/// The builder only counts the warnings beyond this many.
+/// The largest number of warnings from a builder. The builder counts further warnings, but does not keep them.
 const MAX_WARNINGS: usize = 1000;
 const HEAP_UNCLASSIFIED: &str = "explicit/heap-unclassified";
 

@@ -18,12 +18,12 @@ pub const ITSELF: &str = "(itself)";
 /// node in the other set.
 pub const FAKE_CHILD: &str = "(fake child)";
 
-/// The path of the memory that two reporters counted, as a negative amount. With DMD, the unreported memory by crate
-/// does not contain this memory.
+/// The path of a report with a negative amount: minus the memory that two reporters counted. With DMD, the unreported
+/// memory by crate does not contain this memory.
 pub const COUNTED_TWICE: &str = "explicit/heap-unclassified/(counted twice)";
 
-/// The path of the memory that reporters reported by amount, as a negative amount. With DMD, the unreported memory by
-/// crate still contains the blocks, since no reporter named them.
+/// The path of a report with a negative amount: minus the memory that reporters reported by amount. With DMD, the
+/// unreported memory by crate still contains the blocks of this memory, since no reporter named them.
 pub const BY_AMOUNT: &str = "explicit/heap-unclassified/(reported by amount, blocks unknown)";
 
 /// The mark of a leaf in a diff.

@@ -16,7 +16,7 @@ pub(super) struct NodeData<'a> {
     pub(super) next: u32,
     /// The index of the first report of a leaf. For an inner node, the first report of all descendants.
     pub(super) row: u32,
-    /// 0 for inner nodes.
+    /// The number of reports with the path of this node; 0 for inner nodes.
     pub(super) reports: u32,
     pub(super) merged: u32,
     pub(super) units: Units,

@@ -56,7 +56,7 @@ fn what_does_not_fit_is_told() {
     let changes: Vec<_> = diff.changes().map(|c| (&*c.path, c.kind, c.amount())).collect();
     assert_eq!(changes, [("kinds", NonHeap, 1), ("kinds", Heap, 7)]);
     let warnings: Vec<_> = diff.to_set().warnings().iter().map(ToString::to_string).collect();
-    assert_eq!(warnings, ["units: both BYTES and COUNT", "kinds: both NONHEAP and HEAP"]);
+    assert_eq!(warnings, ["units: reported in BYTES and in COUNT", "kinds: reported as NONHEAP and as HEAP"]);
 }
 
 #[test]

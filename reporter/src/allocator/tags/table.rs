@@ -9,18 +9,19 @@
 //! D        the code's first bit 0, or 1 if the last      1               0
 //! ```
 //!
-//! A block with a tag starts at a granule, reaches into a second one ([`raised`](super::raised)), and shares no granule
-//! with another tagged block. The value of a block is its tag, and whether its last granule is half full. A page has a
-//! lane for each of the first three values on it, and the code of a block is the number of its lane. Code 3 is for all
-//! other values: the details of the region then contain one byte of the value at each of the block's first two granules.
+//! A block with a tag starts at a granule, reaches into a second granule ([`raised`](super::raised)), and shares no
+//! granule with another tagged block. The value of a block is its tag, and whether its last granule is half full. A
+//! page has a lane for each of the first three values on it, and the code of a block is the number of its lane. Code 3
+//! is for all other values: the details of the region then contain one byte of the value at each of the block's first
+//! two granules.
 //!
 //! `S` of a second granule may also be 1. So readers look at runs of granules with `S`: the first, third and fifth
 //! granule of a run start a block, and so on.
 //!
 //! The system provides memory for a page of a table when a thread first writes to it. `touched` marks these pages, so
-//! that readers skip all others. A thread that allocates or frees a block changes the bits of one word in one step. If
-//! the bits are in several words, it sets the first granule last, and clears it first. A reader on another thread reads
-//! the first granule again after all others.
+//! that readers skip all other pages. A thread that allocates or frees a block changes the bits of one word in one
+//! step. If the bits are in several words, the thread sets the first granule last, and clears the first granule before
+//! the last granule. A reader on another thread reads the first granule again after all other granules.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -36,7 +37,7 @@ pub(super) const UNIT: usize = GRANULE / 2;
 /// The size of the smallest block that reaches into a second granule.
 pub(super) const LEAST_SIZE: usize = GRANULE + UNIT;
 
-/// The largest tag. One of the 16 bits of a value does not belong to the tag.
+/// The largest tag. A value has 15 bits for the tag, and one bit for a half full last granule.
 pub(super) const LAST_TAG: TagNumber = TagNumber::MAX >> 1;
 
 /// Addresses have 48 bits. Some systems use the higher bits for their own tags.
@@ -52,7 +53,7 @@ const WORDS: usize = GRANULES / IN_WORD;
 const PAGE: usize = 4096;
 /// Words on a page of the system.
 const PAGE_WORDS: usize = PAGE / size_of::<u64>();
-/// The number of granules on a page. They share its lanes.
+/// The number of granules on a page. These granules share the lanes of the page.
 const LANE_GRANULES: usize = PAGE / GRANULE;
 const LANES: usize = 3;
 const LANE_BITS: usize = 16;
@@ -189,7 +190,7 @@ const fn place(address: usize) -> usize {
     address / GRANULE % GRANULES
 }
 
-/// The value of a block of `units`.
+/// The value of a block with this tag and a size of `units` times [`UNIT`] bytes.
 const fn value(tag: TagNumber, units: usize) -> u16 {
     tag << 1 | (units & 1) as u16
 }
@@ -204,7 +205,7 @@ impl RegionTags {
         }
     }
 
-    /// Clears these bits of the granules from `place` on. A thread has set them before.
+    /// Clears these bits of the granules from `place` on. A thread has set these bits before.
     #[inline]
     fn clear(&self, place: usize, bits: u64) {
         self.words[place / IN_WORD].fetch_and(!(bits << (place % IN_WORD * 2)), Ordering::Release);
@@ -254,7 +255,7 @@ fn new_code(lanes: &AtomicU64, mut known: u64, block: usize, value: u16) -> Opti
             Ok(_) => return Some(free as u64),
             Err(other) => known = other,
         }
-        // Another thread may have added this very value.
+        // Another thread may have added the same value.
         if let Some(lane) = lane_with(known, value) {
             return Some(lane as u64);
         }
@@ -274,8 +275,8 @@ fn detail(address: usize) -> u8 {
     details.map_or(0, |details| details.bytes[place(address)].load(Ordering::Relaxed))
 }
 
-/// Sets the tag of a block. False if the system has no memory for its entries. The block starts a granule, and has at least
-/// [`LEAST_SIZE`] bytes.
+/// Sets the tag of a block. Returns false if the system has no memory for the entries of the block. The block starts at
+/// a granule, and has at least [`LEAST_SIZE`] bytes.
 #[inline]
 pub(super) fn add(block: usize, tag: TagNumber, bytes: usize) -> bool {
     let Some(leaf) = leaf_or_new(block) else { return false };
@@ -357,7 +358,8 @@ pub(super) fn remove(block: usize) -> TagNumber {
 #[cold]
 fn remove_long(first: &RegionTags, block: usize) {
     let last = last_granule(block);
-    // The second granule goes first: without the first one, a reader would take it for the start of a block.
+    // Clear the second granule before the first. If only the second granule were set, a reader would take it for the
+    // start of a block.
     let second = block.wrapping_add(GRANULE);
     if let Some(leaf) = leaf(second) {
         leaf.clear(place(second), S);
@@ -394,7 +396,7 @@ pub(super) fn at(start: usize) -> Option<TaggedBlock> {
     let value = leaf.value(start, code(start, place, bits));
     let last = last_granule(start)?;
     let bytes = last.wrapping_sub(start) + GRANULE - usize::from(value & 1) * UNIT;
-    // Otherwise another thread has freed the block meanwhile.
+    // If the bits have changed, another thread has freed the block meanwhile.
     let is_live = leaf.bits(place) & (S | D) == bits & (S | D);
     (is_live && value >> 1 != NO_TAG).then_some(TaggedBlock { start, tag: value >> 1, bytes })
 }
@@ -429,8 +431,8 @@ pub(super) fn around(inside: usize, size: usize) -> Option<TaggedBlock> {
     None
 }
 
-/// Whether a granule whose `S` is 1 is the second of its block: the run of such granules that ends with this granule
-/// has an even length.
+/// Whether a granule whose `S` is 1 is the second granule of its block. This is the case if the run of granules with
+/// `S` = 1 that ends with this granule has an even length.
 fn is_second(granule: usize) -> bool {
     let (mut address, mut run) = (granule, 0);
     while let Some(leaf) = leaf(address) {
@@ -454,7 +456,7 @@ pub(super) fn for_each(mut each: impl FnMut(TaggedBlock)) {
         for page in leaf.touched_pages() {
             let words = page * PAGE_WORDS..(page + 1) * PAGE_WORDS;
             let first = region + words.start * IN_WORD * GRANULE;
-            // Whether the next granule is the second of the block before it.
+            // Whether the next granule is the second granule of a block.
             let mut second = leaf.words[words.start].load(Ordering::Relaxed) & S != 0 && is_second(first);
             for word in words {
                 let mut starts = leaf.words[word].load(Ordering::Relaxed) & ALL_S;

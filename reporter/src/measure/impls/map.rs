@@ -74,7 +74,7 @@ impl<K: MallocSizeOf, V: MallocSizeOf, S> MallocSizeOf for HashMap<K, V, S> {
             if let Some(bytes) = ops.on_fresh_stack(self, Self::size_of_excluding_this) {
                 return bytes;
             }
-            // Two passes: one pass for the block and the entries takes half as long again.
+            // Two passes: a single pass for the block and the entries takes 1.5 times as long.
             return self.shallow_size_of_excluding_this(ops)
                 + total(self.iter().map(|(key, value)| ops.key(key) + ops.value(value)));
         }

@@ -1,9 +1,9 @@
 //! The weak pointers of `Rc` and `Arc`.
 //!
-//! While strong pointers exist, they own the block. After that, weak pointers keep the block, but the value is gone.
-//! Then the walk knows only the two counts at the block's start, and a collection counts them once. The size of the
-//! value is unknown without a reference to it, so the walk records it as skipped. An engine with a table of live
-//! blocks returns the size of the whole block.
+//! While strong pointers exist, they own the block. After the last strong pointer, the value is dropped, and weak
+//! pointers keep the block. Then the walk can access only the two counts at the block's start, and a collection counts
+//! them once. The size of the value is unknown without a reference to the value, so the walk records the value as
+//! skipped. An engine with a table of live blocks returns the size of the whole block.
 
 use core::alloc::Layout;
 use std::{rc, sync};

@@ -1,7 +1,7 @@
 //! The crate `indexmap`: a vector of entries, and a hash table of indices into it.
 //!
-//! `capacity()` returns the smaller capacity of the two. The capacities differ little: either the vector and the table
-//! were made for the same number of entries, or the vector has grown to the capacity of the table.
+//! `capacity()` returns the smaller of the two capacities. The capacities differ little: either the vector and the
+//! table were made for the same number of entries, or the vector has grown to the capacity of the table.
 
 use core::alloc::Layout;
 
@@ -25,6 +25,6 @@ pub(crate) fn blocks<K, V, I: ?Sized, R: Reading>(
 ) -> usize {
     let entries = Layout::array::<IndexBucket<K, V>>(capacity).unwrap_or(Layout::new::<()>());
     let indices = TableProbe::new(capacity).block(Layout::new::<usize>());
-    // The entries are last, since the parts that the walk visits next are inside them.
+    // Count the block of the entries last: the parts that the walk visits next are inside this block.
     ops.enclosing(core::ptr::null::<usize>(), indices) + ops.enclosing(inside, entries)
 }

@@ -1,8 +1,8 @@
 //! `Rc` and `Arc`, whose block contains two counts before the value.
 //!
-//! std does not promise where the block of a shared pointer starts. This module uses an offset only after the
-//! program's declared allocator has returned exactly these addresses in an experiment. Without a declared allocator,
-//! or if std changes, only addresses inside the block are known.
+//! std does not promise where the block of a shared pointer starts. This module uses an offset only after an
+//! experiment has shown that the program's declared allocator returns blocks with this offset. Without a declared
+//! allocator, or if std changes, only addresses inside the block are known.
 //!
 //! The block may also be a static, which must not be passed to an allocator. The empty `Arc<str>`, `Arc<CStr>` and
 //! `Arc<[T]>` of `Default` share one static, and a value may have any type of that size (`[T; 0]`, `dyn Trait`). The
@@ -23,7 +23,7 @@ use crate::allocator::counters::block_of;
 pub(crate) fn counted<T: ?Sized>(value: &T) -> (Layout, usize) {
     match Layout::new::<[usize; 2]>().extend(Layout::for_value(value)) {
         Ok((block, offset)) => (block.pad_to_align(), offset),
-        // A live value cannot have such a size.
+        // The layout of a live value's block cannot overflow.
         Err(_) => (Layout::for_value(value), 0),
     }
 }
@@ -42,7 +42,7 @@ pub(crate) fn inside<T: ?Sized>(value: &T) -> *const u8 {
     if size_of_val(value) == 0 { before(value) } else { (&raw const *value).cast() }
 }
 
-/// The knowledge of the walk about the block of a shared pointer.
+/// The kind of block behind a shared pointer, as far as the walk can find out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SharedBlock {
     /// The declared allocator returned the block. Its start is before the value, by the offset of [`counted`].
@@ -71,7 +71,7 @@ fn kind_of_small<T: ?Sized>(value: &T, strong: usize) -> SharedBlock {
     // For values of one byte, only a pointer to an unsized type can reach the static.
     let is_unsized = size_of::<*const T>() != size_of::<*const ()>();
     let may_be_static = size_of_val(value) == 0 || is_unsized;
-    // A static keeps a strong count for itself, in addition to the pointer's.
+    // A static has one strong count for itself, in addition to one strong count for each pointer.
     if may_be_static && strong != 1 { SharedBlock::Unproven } else { SharedBlock::Allocated }
 }
 
@@ -96,8 +96,8 @@ const NOT_SEEN: u8 = 2;
 
 static START: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-/// Whether blocks of shared pointers start as far before their value as [`counted`] computes. The first call tests it
-/// with the declared allocator.
+/// Whether blocks of shared pointers start at the distance before their value that [`counted`] computes. The first call
+/// tests it with the declared allocator.
 #[inline]
 pub(crate) fn start_is_known() -> bool {
     match START.load(Ordering::Relaxed) {

@@ -275,7 +275,7 @@ impl LinkKey {
             type_name: type_name as usize,
             field: if kind < 2 { field.as_ptr().addr() } else { 0 },
             variant: if kind == 1 { variant.as_ptr().addr() } else { 0 },
-            // Unique for all names that a compiler accepts.
+            // The number is unique for all names that a compiler accepts.
             lengths: kind | field.len() << 4 | variant.len() << 32,
         }
     }

@@ -20,7 +20,7 @@ plain!([A: BitViewSized, O: BitOrder] BitArray<A, O>, [T: BitStore, O: BitOrder]
 impl<T: BitStore, O: BitOrder> MallocSizeOf for BitVec<T, O> {
     #[allow(unsafe_code, reason = "names the vector's block")]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-        // The capacity leaves out the unused bits before the first bit. There are fewer of them than bits in a word.
+        // The capacity leaves out the unused bits before the first bit. Their number is less than the bits of a word.
         let words = self.capacity().div_ceil(8 * size_of::<T>());
         let Ok(layout) = Layout::array::<T>(words) else { return 0 };
         // SAFETY: the words start the block of a `Vec<T>`, which was allocated for this capacity.

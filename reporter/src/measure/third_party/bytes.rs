@@ -1,5 +1,5 @@
 //! `bytes`: at least. A `Bytes` with one owner counts its accessible bytes, and a `BytesMut` its share of the buffer.
-//! A `Bytes` with several owners looks like a static one and is recorded as skipped. A `Bytes` made by
+//! A `Bytes` with several owners looks like a static `Bytes` and is recorded as skipped. A `Bytes` made by
 //! `Bytes::from_owner` counts as heap.
 
 use core::alloc::Layout;

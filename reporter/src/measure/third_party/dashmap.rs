@@ -43,7 +43,7 @@ where
             };
             let (start, layout) = table.allocation_info();
             // SAFETY: `allocation_info` returns the start and layout of the table's block, or a layout of size 0 if
-            // it has no block.
+            // the table has no block.
             sum += unsafe { ops.block(start.as_ptr(), layout) };
             if !K::NEEDS_WALK && !V::NEEDS_WALK && !ops.wants_names() {
                 continue;

@@ -34,14 +34,14 @@ impl<N: MallocSizeOf, E: MallocSizeOf, Ty: EdgeType, Ix: IndexType> MallocSizeOf
     #[allow(unsafe_code, reason = "names the graph's blocks")]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let (nodes, edges) = self.capacity();
-        // SAFETY: the nodes are the `Vec` that `into_nodes_edges` returns. They start its block, which was allocated
-        // for that capacity.
+        // SAFETY: the nodes are the `Vec` that `into_nodes_edges` returns. They start the `Vec`'s block, which was
+        // allocated for this capacity.
         let mut sum = unsafe { ops.block(self.raw_nodes().as_ptr(), array::<Node<N, Ix>>(nodes)) };
         if N::NEEDS_WALK || ops.wants_names() {
             sum += ops.contents(|ops| total(self.node_weights().map(|weight| ops.element(weight))));
         }
-        // SAFETY: the edges are the other `Vec` that `into_nodes_edges` returns. They start its block, which was
-        // allocated for that capacity.
+        // SAFETY: the edges are the other `Vec` that `into_nodes_edges` returns. They start the `Vec`'s block, which
+        // was allocated for this capacity.
         sum += unsafe { ops.block(self.raw_edges().as_ptr(), array::<Edge<E, Ix>>(edges)) };
         if E::NEEDS_WALK || ops.wants_names() {
             sum += ops.contents(|ops| total(self.edge_weights().map(|weight| ops.element(weight))));

@@ -55,7 +55,7 @@ sequence!([K: Key, V] SecondaryMap<K, V>, V, |map| map.values(), |ops| {
     ops.enclosing(inside(map.values()), array::<SecondarySlot<V>>(map.capacity() + 1))
 });
 sequence!([K: Key, V] DenseSlotMap<K, V>, V, |map| map.values(), |ops| {
-    // The values are last, since the parts that the walk visits next are inside them.
+    // Count the block of the values last: the parts that the walk visits next are inside this block.
     ops.enclosing(null::<K>(), array::<K>(map.capacity()))
         + ops.enclosing(null::<[u32; 2]>(), array::<[u32; 2]>(map.len() + 1))
         + ops.enclosing(inside(map.values()), array::<V>(map.len()))

@@ -13,7 +13,7 @@ use crate::measure::reading::Reading;
 fn counted<T: ?Sized>(value: &T) -> Layout {
     match Layout::new::<usize>().extend(Layout::for_value(value)) {
         Ok((block, _)) => block.pad_to_align(),
-        // A live value cannot have such a size.
+        // The layout of a live value's block cannot overflow.
         Err(_) => Layout::for_value(value),
     }
 }

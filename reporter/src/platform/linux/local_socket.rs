@@ -25,7 +25,7 @@ use super::{is_hosted, own_uid, spawn_without_signals, thread_host};
 /// The descriptor that the child process of a fork closes; -1 for none.
 static TO_CLOSE: AtomicI32 = AtomicI32::new(-1);
 
-/// The inode number of the socket with that descriptor.
+/// The inode number of the socket with the descriptor [`TO_CLOSE`].
 static INODE: AtomicU64 = AtomicU64::new(0);
 
 /// Keeps the listening thread running until it is dropped. A process has at most one listener at a time.
@@ -129,8 +129,8 @@ impl Drop for ListenerState {
     #[allow(unsafe_code, reason = "in the child of a fork the socket is already closed")]
     fn drop(&mut self) {
         if self.pid == std::process::id() {
-            // Keeps the value if another listener has started meanwhile: its descriptor differs from this one, which
-            // is still open.
+            // If another listener has started meanwhile, `TO_CLOSE` keeps the descriptor of that listener. It differs
+            // from this descriptor, because this descriptor is still open.
             let own = self.socket.as_raw_fd();
             let _ = TO_CLOSE.compare_exchange(own, -1, Ordering::SeqCst, Ordering::SeqCst);
             if self.is_there() {
@@ -173,7 +173,7 @@ fn inode(descriptor: RawFd) -> u64 {
     if failed {
         return 0;
     }
-    // SAFETY: `fstat` has succeeded and filled it.
+    // SAFETY: `fstat` has succeeded and filled `found`.
     unsafe { found.assume_init() }.st_ino
 }
 

@@ -13,9 +13,9 @@ thread_local! {
 }
 
 /// The free bytes of the stack below the address `here`, which must be on the stack. `None` if the C library does not
-/// know the stack.
+/// provide the bounds of the stack.
 ///
-/// On a stack that other code made, the result is 0, since its end is unknown.
+/// On a stack that other code made, the result is 0, since the end of this stack is unknown.
 pub(crate) fn remaining_stack(here: usize) -> Option<usize> {
     let (low, high) = STACK.get()?;
     Some(if (low..high).contains(&here) { here - low } else { 0 })

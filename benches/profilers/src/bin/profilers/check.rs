@@ -18,11 +18,11 @@ pub(crate) struct Counted {
     live: f64,
 }
 
-/// The maximum number of blocks of the C library itself, which the counting program does not see: buffers, and a few
-/// blocks per thread.
+/// The maximum number of blocks that the C library itself allocates: buffers, and a few blocks per thread. The counting
+/// program does not count these blocks.
 const OF_THE_C_LIBRARY: f64 = 64.0;
 
-/// The part of the scale at which the check of stacks runs.
+/// The scale of the run that checks stacks.
 const SAMPLED_SCALE: f64 = 0.01;
 
 pub(crate) fn count(folder: &Path, workload: &str, scale: f64) -> Result<Counted, Box<dyn Error>> {
@@ -54,11 +54,12 @@ pub(crate) fn bytes_of_an_event(file: &Path, counted: &Counted) -> Result<f64, B
             _ => {}
         }
     }
-    let end = end.ok_or("the recording has no end")?;
+    let end = end.ok_or("the recording has no last chunk: the program did not end normally")?;
     if (end.lost_events, end.dropped_blocks) != (0, 0) || begun < end.allocations {
-        return Err(
-            format!("{begun} blocks begin in the recording, but its last chunk contains {end:?}").into()
-        );
+        return Err(format!(
+            "the recording contains {begun} new blocks, but its last chunk contains {end:?}"
+        )
+        .into());
     }
     near("blocks of the recording", begun as f64, counted.new)?;
     Ok(std::fs::metadata(file)?.len() as f64 / events as f64)
@@ -99,15 +100,18 @@ pub(crate) fn stacks_are_the_references(
         };
         let mut reference = vec![];
         for pc in stack.split(',') {
-            // A dump contains the address of the call, so subtract 1 from each return address. The return address of
-            // the outermost frame is 0, and is left out.
+            // A dump contains the address of the call, so subtract 1 from each return address. Leave out the return
+            // address 0 of the outermost frame.
             reference.extend(u64::from_str_radix(pc, 16)?.checked_sub(1));
         }
-        // The innermost frames are the calls of each unwinder. From the caller of the allocator outwards, both must be
-        // equal.
+        // The innermost frames belong to the two unwinders and differ. From the caller of the allocator outwards, both
+        // stacks must have equal frames.
         let same = ours.iter().rev().zip(reference.iter().rev()).take_while(|(ours, pc)| ours == pc).count();
         if same == 0 || same + INNERMOST < ours.len() {
-            return Err(format!("{workload}: block {block}: {ours:x?} instead of {reference:x?}").into());
+            return Err(format!(
+                "{workload}: block {block}: the stack is {ours:x?} instead of {reference:x?}"
+            )
+            .into());
         }
         compared += 1;
         frames += same;
@@ -115,7 +119,10 @@ pub(crate) fn stacks_are_the_references(
     if compared == 0 {
         return Err(format!("{workload}: no stack was compared").into());
     }
-    println!("{workload} {compared} stacks of {} frames are the reference unwinder's", frames / compared);
+    println!(
+        "{workload} {compared} stacks of {} frames equal the reference unwinder's stacks",
+        frames / compared
+    );
     Ok(())
 }
 
@@ -155,8 +162,9 @@ fn stacks(dump: &Value) -> Result<BTreeMap<u64, Vec<u64>>, Box<dyn Error>> {
     for (name, frame) in dump["frameTable"].as_object().ok_or("no frameTable")? {
         // `#00: ???[FILE +0xOFFSET]`
         let place = frame.as_str().and_then(|frame| frame.split_once('[')?.1.strip_suffix(']'));
-        let (file, offset) =
-            place.and_then(|place| place.split_once(" +0x")).ok_or("a frame without place")?;
+        let (file, offset) = place
+            .and_then(|place| place.split_once(" +0x"))
+            .ok_or("expected a frame like `[FILE +0xOFFSET]`")?;
         let bias = biases.get(file).ok_or_else(|| format!("no module {file}"))?;
         frames.insert(name.as_str(), bias + u64::from_str_radix(offset, 16)?);
     }

@@ -1,7 +1,7 @@
 //! Compares the costs of DMD and heaptrack: `profilers [LIBRARY [SCALE [ROUNDS]]]`.
 //!
-//! Every round runs each program once, one after another, and compares them within the round, because other work on
-//! the machine slows all of them down. The results are medians over the rounds.
+//! Every round runs each program once, one after another, and compares the programs within the round, because other
+//! work on the machine slows all of them down. The results are medians over the rounds.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
         println!("{workload} dmd {}", ratios.text());
-        println!("{workload} recording, to dmd: {}, {bytes:.2} bytes an event", recorded.text());
+        println!("{workload} recording, relative to dmd: {}, {bytes:.2} bytes an event", recorded.text());
         if heaptrack.is_some() {
             println!("{workload} heaptrack {}", rivals.text());
         }
@@ -67,9 +67,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     switched_off(&folder, rounds)
 }
 
-/// Prints the time that DMD adds to an allocation and its end if it is linked but switched off. This is the time of
-/// such a pair with the program's allocator minus the time with the system's functions in the same process. The same
-/// difference in the plain program is the error of the measurement.
+/// Prints the time that DMD adds to an allocation and its end if DMD is linked but switched off. The added time is the
+/// time of both calls with the program's allocator minus their time with the system's functions in the same process.
+/// The same difference in the plain program is the error of the measurement.
 fn switched_off(folder: &Path, rounds: usize) -> Result<(), Box<dyn Error>> {
     for name in ["linked", "plain"] {
         let program = Program::new(folder.join(name));
