@@ -41,7 +41,8 @@ const NONE: u32 = u32::MAX;
 const NOTHING: u32 = 0;
 /// The number of steps that the progress counts for each node.
 const STEPS: usize = 2;
-/// The number of further steps for each node if the computation needs its own walk. They replace the last of `STEPS`.
+/// The number of steps for each node that a computation with its own walk needs. They replace the second step of
+/// `STEPS`.
 const STEPS_WITH_WALK: usize = 6;
 
 /// The immediate dominators, the retained sizes, and the nodes that each node immediately dominates.

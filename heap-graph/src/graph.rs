@@ -230,7 +230,7 @@ impl Graph {
 
     /// The node that an edge belongs to.
     pub(crate) fn source(&self, edge: usize) -> u32 {
-        // A node without edges starts at the same place as the next node.
+        // If a node has no edges, its entry in `first_edges` equals the next node's entry.
         self.first_edges.partition_point(|first| *first as usize <= edge) as u32 - 1
     }
 }

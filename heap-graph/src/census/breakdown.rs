@@ -113,7 +113,7 @@ impl fmt::Display for BreakdownError {
             Self::Nested(by) => {
                 write!(f, "takeCensus breakdown 'by' value nested within itself: \"{by}\"")
             }
-            Self::TooDeep => f.write_str("takeCensus breakdown nested too deep"),
+            Self::TooDeep => f.write_str("takeCensus breakdown nested too deep; the limit is 32 levels"),
         }
     }
 }

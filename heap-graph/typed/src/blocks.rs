@@ -139,7 +139,7 @@ pub(crate) fn fits(info: &DebugInfo, contents: TypedContents, bytes: u64) -> boo
 pub(crate) struct StackTypeIndex {
     types: TypeNames,
     /// The possible contents of blocks. There is a list for each verdict. If the types at a code location differ from
-    /// other locations, that location has its own list.
+    /// the types at other locations, that code location has its own list.
     lists: Vec<CandidateTypes>,
     /// The index of each stack's list.
     of_stacks: Vec<u32>,

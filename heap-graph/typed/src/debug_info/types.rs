@@ -62,7 +62,7 @@ pub(crate) struct Discriminant {
 }
 
 impl Discriminant {
-    /// A number with all of its bits.
+    /// A discriminant of which all bits are known.
     pub(super) fn whole(value: u128) -> Self {
         Self { value, bits: u128::BITS }
     }

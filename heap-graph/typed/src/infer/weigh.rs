@@ -79,7 +79,7 @@ impl Inference<'_, '_, '_> {
         if known.is_like(said.contents) && info.name(named) == info.name(owned) {
             return true;
         }
-        // If pointers of a type lead to values of several sizes, the type stands for other types.
+        // If pointers of a type also lead to larger blocks, the type is only the header of other types.
         if self.evidence.is_header(info.same_as(owned)) {
             return false;
         }
