@@ -200,7 +200,7 @@ impl<'i> PlanCache<'i> {
     }
 
     /// The last member, like `tail`. Examines at most `left` types: many members may be at one offset, and each of these
-/// members may have a tail.
+    /// members may have a tail.
     fn tail_within(&self, id: TypeId, left: &mut u32) -> Option<TypeTail> {
         *left = left.checked_sub(1)?;
         let of = self.info.get(id);

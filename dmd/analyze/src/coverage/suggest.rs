@@ -168,7 +168,7 @@ impl Display for Suggestions {
                 let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
                 writeln!(
                     f,
-                    "The program allocated {all} between {from:.2} and {to:.2} s, and holds them then.\n"
+                    "The program allocated {all} between {from:.2} and {to:.2} s, and holds them at {to:.2} s.\n"
                 )?;
             }
         }

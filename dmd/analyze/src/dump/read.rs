@@ -247,7 +247,10 @@ impl<R: Read> DumpReader<'_, R> {
             "sampleBytes" => {
                 let bytes = reader.count(2, || "invocation.sampleBytes".to_owned())?;
                 if !(1..=LARGEST_MEAN).contains(&bytes) {
-                    return Err(wrong("invocation.sampleBytes", format!("{bytes}, not 1 to {LARGEST_MEAN}")));
+                    return Err(wrong(
+                        "invocation.sampleBytes",
+                        format!("{bytes} is not 1 to {LARGEST_MEAN}"),
+                    ));
                 }
                 sample_bytes = Some(bytes);
                 Ok(())

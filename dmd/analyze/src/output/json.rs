@@ -10,8 +10,8 @@ use crate::records::{Analysis, BlockSums, CutStackId, KindSection, RecordTable, 
 ///
 /// The text is an object with these members:
 /// - `version`: 1.
-/// - `invocations`: `dmdEnvVar` and `mode` of each dump, and `at` with `peak` if the blocks are from the heap's peak.
-///   For a sample by bytes, `sampleBytes` is its mean distance.
+/// - `invocations`: `dmdEnvVar` and `mode` of each dump. `at` has the value `peak` if the blocks are from the heap's
+///   peak. For a sample by bytes, `sampleBytes` is its mean distance.
 /// - `total`: sums.
 /// - `kinds`: each with `kind`, sums, `records` (the number of records without filters), and `shown`, the list of
 ///   records. A record has sums, `sizes` (pairs of usable size and count, as in the text; at the peak of a dump

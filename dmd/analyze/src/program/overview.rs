@@ -68,7 +68,7 @@ fn is_in_program(frame: &CallFrame<'_>) -> bool {
 
 /// The explanation of which blocks at the peak count as reported.
 const REPORTED_SINCE: &str =
-    "Reporters ran later: a block counts as reported if they reported a block of the same stack then.\n";
+    "Reporters ran later. A block counts as reported if they reported a block of the same stack.\n";
 
 /// The warning about a recording that started while the program ran.
 pub(super) const LATE: &str =
@@ -160,7 +160,7 @@ impl HeapOverview {
         let count = |count: u128| blocks(i128::try_from(count).unwrap_or(i128::MAX));
         let mark = mark(self.sample.is_some());
         if let Some(peak) = &self.peak {
-            // Only older dumps have another measure than the other amounts.
+            // In older dumps, the peak is in requested bytes, and all other amounts are in usable bytes.
             let measure = if peak.is_usable() { "" } else { " requested" };
             write!(
                 f,

@@ -24,7 +24,7 @@ pub enum Moment {
     Peak,
     /// The time of the last event.
     End,
-    /// This long after the start. All events up to then have happened.
+    /// This long after the start. All events up to this time have happened.
     After(Duration),
 }
 

@@ -81,7 +81,7 @@ impl BinaryFiles {
         }
     }
 
-    /// Collects the files of the loaded program. Its lines may be in another file.
+    /// Collects the files of the loaded program. The program's lines may be in a separate debug file.
     fn with_debug(path: &Path, known: FileFacts, options: &SymbolOptions) -> Self {
         let mut binary = Self {
             debug: path.to_owned(),

@@ -128,8 +128,8 @@ impl<'s> UnitScopes<'s> {
         Some(found)
     }
 
-    /// The names of the scopes of a function, joined by `::`. Outer names are left out once the length exceeds the
-    /// maximum length of a name.
+    /// The names of the scopes of a function, joined by `::`. If the text exceeds the maximum length of a name, the
+    /// remaining outer names are left out.
     fn path(&self, at: UnitOffset) -> String {
         let index = self.functions.binary_search_by_key(&at, |(offset, _)| *offset);
         let mut scope = index.ok().and_then(|index| self.functions[index].1);

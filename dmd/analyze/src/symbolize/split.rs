@@ -1,4 +1,4 @@
-//! Debug information in separate files: one file for each unit (`.dwo`), or one package of them (`.dwp`).
+//! Debug information in separate files: one file for each unit (`.dwo`), or one package with all units (`.dwp`).
 //!
 //! Each unit has an id, so the look-up never uses files of another build.
 

@@ -188,7 +188,10 @@ fn foreign_memory_gets_a_tag_and_never_a_derive() {
     assert!(text.contains("CountingMalloc") && !text.contains("tag("), "{text}");
     // The recorded frames end in the library.
     let text = advice(&[&[&push, &inner]]);
-    assert!(text.starts_with("   no function of the program is on its stacks: record more frames"), "{text}");
+    assert!(
+        text.starts_with("   no function of the program is on these stacks: record more frames"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -248,7 +251,7 @@ fn a_value_in_an_arc_is_registered() {
         "   \
 #[derive(memory_reporter::MallocSizeOf)]  // on app::Entry
    memory_reporter::define_reporter!(\"explicit/collect\", Heap, &VALUE, \"Memory used by collect.\");  // VALUE: your static
-   or, as a part of the Arc<app::Cache>: derive for it, too, and memory_reporter::register_weak(&value);
+   or, if the Arc<app::Cache> holds VALUE: derive for app::Cache, and memory_reporter::register_weak(&value);
    or, without a static: at the start of app::collect (src/app.rs:9):
    let _tag = memory_reporter::tag(\"explicit/collect\");
 "

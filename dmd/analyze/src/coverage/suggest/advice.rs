@@ -69,7 +69,7 @@ impl MemoryOwner {
         }
         if self.calls.is_empty() {
             let more = if self.is_cut { ": record more frames with --max-frames 256" } else { "" };
-            writeln!(f, "   no function of the program is on its stacks{more}")?;
+            writeln!(f, "   no function of the program is on these stacks{more}")?;
         }
         self.write_tag(f, "before the call in")?;
         if OTHER_CRATES.contains(&name) {
@@ -110,7 +110,7 @@ impl MemoryOwner {
             let held = CleanText(held);
             writeln!(
                 f,
-                "   or, as a part of {more} Arc<{held}>: derive for it, too, and memory_reporter::register_weak(&value);"
+                "   or, if {more} Arc<{held}> holds VALUE: derive for {held}, and memory_reporter::register_weak(&value);"
             )?;
         }
         self.write_tag(f, "or, without a static: at the start of")

@@ -137,7 +137,7 @@ impl LeaksText<'_> {
                 _ => format!("   allocated after {} to {}", seconds(first), seconds(last)),
             };
             if let Some(allocations) = group.allocations.filter(|all| *all > group.blocks) {
-                line += &format!(", the rest of {} allocations", number(allocations.into()));
+                line += &format!(", out of {} allocations", number(allocations.into()));
             }
             if let Some(rate) = group.rate().filter(|_| group.growth == StackGrowth::Again) {
                 line += &format!(", {} a second", bytes(rate as i128));
