@@ -78,8 +78,8 @@ pub struct LoadedModule {
     pub bias: Option<u64>,
 }
 
-/// A reporter's path with two amounts: the bytes that it reported, and the bytes of the blocks that it marked in the
-/// same collection.
+/// A reporter's path with two amounts: the bytes that the reporter reported, and the bytes of the blocks that the
+/// reporter marked in the same collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReporterAmounts {
     pub(crate) path: String,

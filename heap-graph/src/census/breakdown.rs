@@ -302,7 +302,7 @@ fn from_json(value: &Value, seen: &mut Vec<String>, depth: usize) -> Result<Brea
     Ok(breakdown)
 }
 
-/// Whether a property is on: it is missing, or JavaScript treats its value as true.
+/// Whether a property is on: the object lacks the property, or JavaScript treats the property's value as true.
 fn is_on(object: &Map<String, Value>, key: &str) -> bool {
     match object.get(key) {
         None => true,

@@ -1,15 +1,15 @@
 //! The exact retained sizes of groups of nodes.
 //!
 //! A dominator tree contains the bytes that each node retains alone. Several nodes together retain more: ten tasks
-//! that share a block keep it alive, but none of them dominates it. A group retains a node if every path from the
-//! root to the node goes through a member of the group.
+//! that share a block keep the block alive, but no single task dominates the block. A group retains a node if every
+//! path from the root to the node goes through a member of the group.
 //!
 //! Some nodes have an edge from their immediate dominator. A group retains such a node exactly if the node is a
 //! member or the group retains the dominator. Only the other nodes need a search. Several paths from the dominator
 //! meet in such a node, so it is called a *meeting point* here. The search runs on a condensed graph. It contains the
-//! meeting points, the nodes with edges to them, and the members of some groups: of groups in which at least two
-//! members have edges out of their dominator subtrees. For every other group, the result is the sum over the nodes
-//! that its members dominate. The search processes 256 groups at once, one bit for each.
+//! meeting points, the nodes with edges to meeting points, and the members of each group in which at least two members
+//! have edges out of their dominator subtrees. For every other group, the result is the sum over the nodes that its
+//! members dominate. The search processes 256 groups at once, with one bit for each group.
 
 use std::collections::VecDeque;
 

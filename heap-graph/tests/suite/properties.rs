@@ -229,7 +229,8 @@ proptest! {
         }
     }
 
-    /// Also tests edges back to the root, whose edges the walk then takes twice, and unreachable nodes.
+    /// The graphs may have unreachable nodes, and edges back to the root. With such an edge, the walk takes the root's
+/// edges twice.
     #[test]
     fn a_walk_that_is_kept_has_the_same_paths((nodes, edges) in graphs(), max in 0_usize..8) {
         let graph = graph(nodes, &edges);

@@ -18,7 +18,7 @@ use crate::records::{Analysis, AnalyzeOptions, BlockSums, NO_STACK, RecordKind, 
 use owner::{MemoryOwner, OwnerGroups};
 use site::{SiteFinder, base_name};
 
-/// The functions that a suggestion lists.
+/// The maximum number of functions that a suggestion lists.
 const SITES: usize = 4;
 
 /// Suggestions, sorted descending by bytes.

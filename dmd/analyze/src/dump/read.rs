@@ -265,7 +265,7 @@ impl<R: Read> DumpReader<'_, R> {
         Ok(())
     }
 
-    /// Firefox's dumps do not have this key. The reader skips values of another type.
+    /// Reads `modules`, a key that Firefox's dumps do not have. The reader skips values of another type.
     fn modules(&mut self) -> Result<(), AnalyzeError> {
         let mut modules = Vec::new();
         self.elements("modules", &mut |reader, _| {
@@ -331,7 +331,7 @@ impl<R: Read> DumpReader<'_, R> {
         Ok(())
     }
 
-    /// Firefox's dumps do not have this key. The reader skips values of another type.
+    /// Reads `process`, a key that Firefox's dumps do not have. The reader skips values of another type.
     fn process(&mut self) -> Result<(), AnalyzeError> {
         if !self.next_is(b'{')? {
             return self.skip(1);
@@ -352,7 +352,7 @@ impl<R: Read> DumpReader<'_, R> {
         })
     }
 
-    /// Firefox's dumps do not have this key. The reader skips values of another type.
+    /// Reads `measurements`, a key that Firefox's dumps do not have. The reader skips values of another type.
     fn measurements(&mut self) -> Result<(), AnalyzeError> {
         if !self.next_is(b'{')? {
             return self.skip(1);

@@ -75,8 +75,8 @@ pub(super) const LATE: &str =
     "The recording began while the program ran. It contains neither older blocks nor their frees.\n";
 
 impl HeapOverview {
-    /// The facts of a dump, and the time that a view of the dump should show. This time is `at`. If `at` is `None`, it
-    /// is the peak if the heap has shrunk by more than a tenth since the peak, else the end.
+    /// The facts of a dump, and the time that a view of the dump should show: `at`. If `at` is `None`, the view should
+    /// show the end or, if the heap has shrunk by more than a tenth since the peak, the peak.
     ///
     /// A dump from a recording has the blocks of one time only: the view always shows this time.
     pub fn new(dump: &Dump, at: Option<DumpTime>) -> Self {

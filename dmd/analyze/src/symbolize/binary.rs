@@ -198,7 +198,7 @@ fn linked<'o>(
     found.into_iter()
 }
 
-/// The checksum in a link to a debug file, which is the CRC of gzip.
+/// The checksum of a file, as a link to a debug file contains it: the CRC of gzip.
 fn checksum_of(path: &Path) -> io::Result<u32> {
     let mut file = File::open(path)?;
     let mut sum = flate2::Crc::new();

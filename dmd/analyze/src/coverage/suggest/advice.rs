@@ -8,10 +8,10 @@ use super::owner::MemoryOwner;
 use super::site::{OwnerKey, base_name};
 use crate::print::CleanText;
 
-/// The functions of the program that advice lists.
+/// The maximum number of the program's functions that advice lists.
 const CALLERS: usize = 3;
 
-/// The lines that advice lists for a function.
+/// The maximum number of lines that advice lists for a function.
 const LINES: usize = 4;
 
 impl SuggestedSite {

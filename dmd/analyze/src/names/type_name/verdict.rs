@@ -107,7 +107,7 @@ pub(super) enum VerdictBasis<'f> {
 }
 
 impl<'f> VerdictBasis<'f> {
-    /// `frame` returns the frame at an index of `facts`.
+    /// Finds the basis of the verdict about a stack. `frame` returns the frame at an index of `facts`.
     pub(super) fn find<'t>(facts: &[&'f FrameFacts], frame: impl Fn(usize) -> CallFrame<'t>) -> Self {
         let entry = facts.iter().rposition(|facts| matches!(facts.role, FrameRole::Entry));
         let start = entry.map_or(0, |entry| entry + 1);
