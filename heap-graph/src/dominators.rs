@@ -47,8 +47,8 @@ const STEPS_WITH_WALK: usize = 6;
 
 /// The immediate dominators, the retained sizes, and the nodes that each node immediately dominates.
 ///
-/// A node dominates another node if every path from the root to the other node goes through it. It retains itself and
-/// all nodes that it dominates. The tree does not contain nodes that the root does not reach.
+/// A node dominates a second node if every path from the root to the second node goes through the first node. A node
+/// retains itself and all nodes that it dominates. The tree contains only nodes that the root reaches.
 #[derive(Clone, Debug)]
 pub struct DominatorTree<'a> {
     graph: &'a Graph,

@@ -145,8 +145,8 @@ pub enum SymbolProblem {
     /// its path.
     OtherDebugFile(PathBuf),
     /// The compiler split off debug information of some frames into `.dwo` files. The look-up found neither these files
-    /// of the same build nor a package of them (`.dwp`). The values are the first missing file, and the number of other
-    /// missing files.
+    /// nor a package (`.dwp`) of the same build. The values are the first missing file, and the number of other missing
+    /// files.
     NotFoundSplit(String, usize),
     /// The debug information exceeds a limit of the look-up. Frames may lack names, lines or inlined calls.
     Bounded(SymbolBound),

@@ -212,7 +212,7 @@ impl MeetingPoints {
     }
 
     /// The places of the meeting points to which a node has edges. Leaves out meeting points that dominate the node:
-    /// an edge back to a dominator adds no path from the root to it.
+    /// an edge back to a dominator adds no path from the root to the dominator.
     fn met_from<'a>(
         &'a self,
         tree: &'a DominatorTree<'_>,

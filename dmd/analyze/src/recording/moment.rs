@@ -68,7 +68,7 @@ impl FromStr for Moment {
 }
 
 impl Moment {
-    /// The time since the start of the recording that has these facts.
+    /// The time since the start of the recording. `outline` contains the facts of the recording.
     pub fn time(self, outline: &RecordingOutline) -> Duration {
         match self {
             Self::Peak => outline.peak.time,

@@ -1,7 +1,7 @@
 //! A recording as a table: for each row of stacks, the blocks by the slices of time in which they began and ended.
 //!
-//! The table gives the blocks that are alive at the end of a slice, and the part of them that began after the end of an
-//! earlier slice.
+//! The table gives the blocks that are alive at the end of a slice, and the part of these blocks that began after the
+//! end of an earlier slice.
 
 use std::collections::BTreeMap;
 

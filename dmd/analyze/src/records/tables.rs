@@ -22,7 +22,7 @@ pub(crate) struct RecordTable {
     pub(crate) rows: Vec<TableRow>,
     /// The number of rows without the limit.
     pub(crate) all: usize,
-    /// The sums of blocks whose type is known, partly known, and unknown. Only for [`TableKey::Type`].
+    /// The sums of blocks whose type is known, partly known, and unknown; empty except for [`TableKey::Type`].
     pub(crate) parts: Vec<TableRow>,
 }
 

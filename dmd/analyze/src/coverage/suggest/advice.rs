@@ -175,8 +175,8 @@ impl MemoryOwner {
     }
 }
 
-/// Whether the crate is a standard library, `memory_reporter` or `dmd`. Such a crate has only few blocks of its own,
-/// and they need no reporter.
+/// Whether the crate is a standard library, `memory_reporter` or `dmd`. Such a crate has only few blocks of its own.
+/// These blocks need no reporter.
 fn is_support(name: &str) -> bool {
     ["std", "core", "alloc", "memory_reporter", "memory_report", "dmd"].contains(&name)
 }

@@ -41,8 +41,8 @@ pub enum TypeVerdict {
 pub enum TypeCertainty {
     /// The stack names the type.
     Certain,
-    /// The type is this type or another type of the same layout. Only functions that are generic over the type contain
-    /// it. The compiler may have merged a function's instances for several types, and kept the name of one instance.
+    /// The type is this type or another type of the same layout. Only functions that are generic over the type name the
+    /// type. The compiler may have merged a function's instances for several types, and kept the name of one instance.
     SameLayout,
 }
 
