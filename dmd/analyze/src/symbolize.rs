@@ -58,9 +58,8 @@ impl SymbolOptions {
     /// Adds a folder with debug files. The look-up finds a file there by the file's name or build id, in the layouts of
     /// Linux systems (`.build-id/ab/cdef.debug`) and of debuginfod (`abcdef/debuginfo`, `buildid/abcdef/executable`).
     /// The folder may also contain files to which a program links (`.gnu_debuglink`), and split debug information
-    /// (`.dwo`, `.dwp`). The look-up also searches for such files beside the program, and where the compiler wrote
-    /// them.
-    /// Default: none.
+    /// (`.dwo`, `.dwp`). The look-up also searches for such files beside the program, and at the paths to which the
+    /// compiler wrote the files. Default: none.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folders.push(folder.into());

@@ -20,7 +20,7 @@ pub struct HeapBlock {
     pub stack: Option<usize>,
 }
 
-/// The blocks of a dump, sorted by address, and the number of blocks left out because they overlap others.
+/// The blocks of a dump, sorted by address, and the number of blocks left out because they overlap other blocks.
 ///
 /// Threads continue to run while a process writes its blocks, so a dump may contain a freed block and the blocks that
 /// took its place. If two blocks overlap, the function keeps the smaller block.

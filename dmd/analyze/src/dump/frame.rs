@@ -116,7 +116,7 @@ impl TextParts {
         let Some((rest, offset)) = body.strip_suffix(']').and_then(|body| body.rsplit_once(" +0x")) else {
             return nowhere;
         };
-        // A name such as `operator new[](unsigned long)` contains brackets, and a path may contain them.
+        // A name such as `operator new[](unsigned long)` contains brackets, and a path may contain brackets.
         let open = match rest {
             rest if rest.starts_with("???[") => Some(UNKNOWN.len()),
             rest => rest.find("[/").or_else(|| rest.rfind('[')),

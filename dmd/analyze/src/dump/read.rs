@@ -86,7 +86,7 @@ impl DumpReadOptions {
     }
 }
 
-/// Reads a dump, compressed or not. The file's first bytes decide, not its name.
+/// Reads a dump, compressed or not. The reader looks at the first bytes of the file, not at the name.
 ///
 /// # Errors
 ///

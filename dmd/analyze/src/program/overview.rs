@@ -213,7 +213,7 @@ impl HeapOverview {
         if let Some(sample) = &self.sample {
             let amounts = [1 << 20, 100 << 20];
             let [small, large] = amounts.map(|amount| size(whole(sample.largest_error(amount))));
-            // How many blocks of the sample were live at the peak is not known.
+            // The number of the sample's blocks that were live at the peak is unknown.
             let recorded = match (self.at, sample.recorded) {
                 (DumpTime::Peak, _) | (_, 0) => String::new(),
                 (_, recorded) => format!(" of {}", count(recorded.into())),

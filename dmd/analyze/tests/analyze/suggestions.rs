@@ -245,7 +245,7 @@ fn a_value_in_an_arc_is_registered() {
    let _registration = memory_reporter::register_weak(&value);  // value: the Arc of Cache
 "
     );
-    // Another value, perhaps a part of the value in the `Arc`.
+    // The second suggestion is for another value, which may be a part of the value in the `Arc`.
     assert_eq!(
         found.suggestions[1].advice(),
         "   \
