@@ -51,7 +51,8 @@ pub enum CoverageKey {
     /// library do not count.
     #[default]
     Crate,
-    /// The type of the blocks, from their allocation stack. If the stack names no type, the function that allocated.
+    /// The type of the blocks, from their allocation stack. If the stack names no type, the function that allocated the
+    /// blocks.
     Type,
 }
 

@@ -193,8 +193,8 @@ impl Dump {
         self.sample.as_ref()
     }
 
-    /// Whether the dump lists the loaded modules with their build ids. Dumps of the crate `dmd` do; Firefox's do
-    /// not.
+    /// Whether the dump lists the loaded modules with their build ids. Dumps of the crate `dmd` list them; Firefox's
+    /// dumps do not.
     pub fn has_modules(&self) -> bool {
         self.modules.is_some()
     }

@@ -81,7 +81,7 @@ impl SymbolOptions {
         self
     }
 
-    /// Sets whether frames keep the mangled names of functions beside the readable ones. Default: no.
+    /// Sets whether frames keep the mangled names of functions beside the readable names. Default: no.
     #[must_use]
     pub fn system_names(mut self, keep: bool) -> Self {
         self.system_names = keep;

@@ -19,7 +19,7 @@ use crate::progress::{AnalysisProgress, CancelledError, StepCounter};
 
 const NONE: u32 = u32::MAX;
 /// A set of the groups in one search. A search spends most time on random memory accesses, so four words take little
-/// longer than one.
+/// longer than one word.
 type GroupSet = [u64; 4];
 /// The number of groups in one set.
 const BATCH: usize = 256;
@@ -337,7 +337,8 @@ impl CondensedGraph {
         Ok(())
     }
 
-    /// Adds, to the successors of a node, the groups that a path to the node avoids. Calls `changed` for each change.
+    /// Adds the groups that a path to a node avoids to the sets of the node's successors. Calls `changed` for each
+    /// change.
     fn spread(
         &self,
         at: usize,

@@ -255,7 +255,7 @@ fn known_at(
     all.iter().copied().filter(|contents| known.contains(&contents.element())).collect()
 }
 
-/// Whether the verdict's types have exactly its name. Closures may only have a similar name.
+/// Whether the verdict's types have exactly the verdict's name. Closures may only have a similar name.
 fn is_exact(verdict: &TypeVerdict, info: &DebugInfo) -> bool {
     let TypeVerdict::Typed { name, .. } = verdict else { return false };
     !name.contains('{') || info.has_short_name(name) || info.has_short_name(element(name))

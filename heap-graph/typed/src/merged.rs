@@ -1,4 +1,4 @@
-//! Functions that the compiler or the linker merged. If several functions have equal code, only one of them remains,
+//! Functions that the compiler or the linker merged. If several functions have equal code, only one function remains,
 //! under its own name.
 //!
 //! A function that allocates for a type often depends only on the type's size and alignment. After a merge, the stack

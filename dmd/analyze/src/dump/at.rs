@@ -70,7 +70,7 @@ impl Dump {
     }
 
     /// The reports of each stack with a reported block. A stack with several reported blocks has the reports of one
-/// block.
+    /// block.
     fn reports_by_stack(&self) -> FxHashMap<u32, BlockReports> {
         let is_known = |block: &&DumpBlock| self.mode == Mode::DarkMatter && is_reported_of_stack(block);
         let reported = self.blocks.iter().filter(is_known);

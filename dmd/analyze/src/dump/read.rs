@@ -298,7 +298,7 @@ impl<R: Read> DumpReader<'_, R> {
     }
 
     /// Reads `reporters`, a key that Firefox's dumps do not have. An element of another type becomes an empty reporter,
-    /// so that the numbers of the others stay valid.
+    /// so that the numbers of the other reporters stay valid.
     fn reporters(&mut self) -> Result<(), AnalyzeError> {
         let mut reporters = Vec::new();
         self.elements("reportPaths", &mut |reader, _| {

@@ -148,7 +148,7 @@ impl SliceObserver {
             }
         }
         if kept.len() == self.bounds.len() {
-            // All bounds that are left must stay. So the number of cells is bounded by these few slices and the rows.
+            // All remaining bounds must stay. So the number of cells is bounded by these few slices and the rows.
             self.max_cells = usize::MAX;
             return;
         }

@@ -250,7 +250,8 @@ impl<'s> SourceTokens<'s> {
         Some(0)
     }
 
-    /// The type of an implementation, from behind `impl` to its brace. `None` if it has no name.
+    /// The type of an implementation, from the text between `impl` and the opening brace. `None` if the type has no
+    /// name.
     fn implemented(&mut self) -> Option<String> {
         let (mut depth, mut name, mut is_over) = (0_usize, None, false);
         let mut last = ' ';

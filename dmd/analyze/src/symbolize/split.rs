@@ -69,8 +69,8 @@ impl SplitStorage {
         self.bounds.alloc(bounds)
     }
 
-    /// Opens a file, and returns its sections by name. `None` if the file is not of this kind, or exceeds the limit for
-    /// unpacking.
+    /// Opens a file, and returns its sections by name. `None` if the file is not a readable object file, or exceeds the
+    /// limit for unpacking.
     fn open<'s>(
         &'s self,
         path: &Path,

@@ -35,7 +35,7 @@ impl Inference<'_, '_, '_> {
     }
 
     /// Finds chunks by the arena's function in their allocation stacks. The arena itself may be on a thread's stack, so
-    /// a known pointer to a chunk may not exist.
+    /// a chunk may exist without a known pointer to it.
     pub(super) fn find_chunks(&mut self) {
         let mut footers = None;
         for index in 0..self.heap.blocks.len() {

@@ -57,7 +57,8 @@ impl Inference<'_, '_, '_> {
             return false;
         }
         let info = self.heap.walk.info();
-        // The pointer's capacity is the block's size: the elements changed in place, or the buffer was handed over.
+        // The pointer's capacity is the block's size: the elements changed in place, or a value of another type took
+        // over the buffer.
         let is_buffer = match known {
             TypedContents::Slice { .. } => true,
             TypedContents::One(of) => matches!(info.get(of).kind, TypeKind::Array(_, Some(_))),

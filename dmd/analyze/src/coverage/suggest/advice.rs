@@ -155,7 +155,7 @@ impl MemoryOwner {
         listed(&names)
     }
 
-    /// A path for the report: a library, the module of a type or function, or its name.
+    /// A path for the report: a library, the module of a type or function, or the name of the type or function.
     fn path(&self) -> String {
         let name = match &self.key {
             OwnerKey::Library(name) | OwnerKey::System(name) => name.clone(),

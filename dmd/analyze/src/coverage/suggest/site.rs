@@ -218,7 +218,8 @@ pub(super) fn base_name(function: &str) -> String {
     names.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("::")
 }
 
-/// Whether a function of the program is of C or C++: its name has no crate, or its source file is not of Rust.
+/// Whether a function of the program is written in C or C++: its name has no crate, or its source file is not a Rust
+/// file.
 fn is_c(function: &str, place: &str) -> bool {
     let has_source = !place.is_empty() && !place.contains(" +0x");
     if has_source { !place.contains(".rs") } else { !function.contains("::") }
