@@ -190,7 +190,7 @@ impl Display for Suggestions {
             }
             if suggestion.largest().lacks_debug_information() {
                 f.write_str(
-                    "   to see its type and line, build with debug information (lines are enough)\n",
+                    "   to see the type and the line, build with debug information (lines are enough)\n",
                 )?;
             }
             suggestion.owner.write_advice(f)?;

@@ -81,7 +81,7 @@ pub(crate) struct SliceTable {
 }
 
 impl SliceObserver {
-    /// `bounds` must be ascending.
+    /// Starts a table with these rows and bounds. `bounds` must be ascending.
     pub(crate) fn new(rows: Vec<u32>, bounds: Vec<SliceBound>, max_cells: usize) -> Self {
         Self {
             rows,

@@ -45,7 +45,8 @@ struct FileFacts {
 }
 
 impl BinaryFiles {
-    /// `module` is the dump's entry for the file. `time` is the time of the dump, in seconds since 1970.
+    /// Finds the files of a module. `module` is the dump's entry for the file. `time` is the time of the dump, in
+    /// seconds since 1970.
     pub(super) fn find(
         file: &str,
         module: Option<&LoadedModule>,

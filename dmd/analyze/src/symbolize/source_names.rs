@@ -347,7 +347,7 @@ mod tests {
         }
     }
 
-    /// Any text ends, without a panic.
+    /// The parser reaches the end of any text, without a panic.
     #[test]
     fn hostile_sources_are_read() {
         let parts = [

@@ -127,7 +127,7 @@ fn ours_and_a_dependency_s_are_told_apart() {
 
 3. 998 bytes (33.30%) in 1 block
    998 bytes, allocated by ??? at /usr/lib/libz.so.1 +0x10
-   no symbols: build with debug information, or give its folder with --symbols
+   no symbols: build with debug information, or pass the folder with symbols by --symbols
 
 A tag counts the blocks of the allocator that the program declares:
    memory_reporter::global_allocator!(std::alloc::System);
@@ -305,7 +305,7 @@ fn without_lines_a_program_s_own_crate_is_known_by_its_name() {
 
 #[test]
 fn what_debug_information_would_tell_is_said() {
-    let said = "   to see its type and line, build with debug information (lines are enough)\n";
+    let said = "   to see the type and the line, build with debug information (lines are enough)\n";
     let grow = "alloc::raw_vec::RawVecInner<A>::grow[/home/me/my-app +0x20]";
     for (frame, expected) in [
         ("my_app::cache::fill[/home/me/my-app +0x10]", true),

@@ -30,7 +30,7 @@ impl<'l> LeaksText<'l> {
 }
 
 impl StackGrowth {
-    /// `is_end`: the blocks are alive at the end.
+    /// The title of a list of stacks. `is_end` is set if the list shows the blocks that are alive at the end.
     fn title(self, is_end: bool) -> &'static str {
         match (self, is_end) {
             (Self::Again, true) => "Allocated again and again, and never freed",
