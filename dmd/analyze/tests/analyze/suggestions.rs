@@ -127,7 +127,7 @@ fn ours_and_a_dependency_s_are_told_apart() {
 
 3. 998 bytes (33.30%) in 1 block
    998 bytes, allocated by ??? at /usr/lib/libz.so.1 +0x10
-   no symbols: build with debug information, or pass the folder with symbols by --symbols
+   no symbols: build with debug information, or pass the folder of the symbols to --symbols
 
 A tag counts the blocks of the allocator that the program declares:
    memory_reporter::global_allocator!(std::alloc::System);

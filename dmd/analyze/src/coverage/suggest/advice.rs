@@ -48,7 +48,7 @@ impl MemoryOwner {
     pub(super) fn write_advice(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.key {
             OwnerKey::Unknown(_) => f.write_str(
-                "   no symbols: build with debug information, or pass the folder with symbols by --symbols\n",
+                "   no symbols: build with debug information, or pass the folder of the symbols to --symbols\n",
             ),
             OwnerKey::C(_) => f.write_str(
                 "   report it where the program holds it: DMDReport(pointer) for each block, then DMDDump(path) (dmd.h)\n",
