@@ -119,7 +119,7 @@ impl OuterFunctions {
         self.named.is_empty() && self.near.is_empty()
     }
 
-    /// The function that contains the closure; `None` if several functions may contain it.
+    /// The function that contains the closure; `None` if no function is known, or if several functions may contain it.
     fn function(&self) -> Option<&String> {
         let best = if self.named.is_empty() { &self.near } else { &self.named };
         best.first().filter(|_| best.len() == 1)
