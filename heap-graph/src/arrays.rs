@@ -23,5 +23,5 @@ pub(crate) fn huge<T>(mut array: Vec<T>) -> Vec<T> {
 pub(crate) fn reuse<T, U>(mut array: Vec<T>) -> Vec<U> {
     array.clear();
     // The standard library collects the elements of a `Vec` in place.
-    array.into_iter().map(|_| unreachable!("it is empty")).collect()
+    array.into_iter().map(|_| unreachable!("the array is empty")).collect()
 }

@@ -41,13 +41,14 @@ const NONE: u32 = u32::MAX;
 const NOTHING: u32 = 0;
 /// The number of steps that the progress counts for each node.
 const STEPS: usize = 2;
-/// The number of further steps for each node if the computation needs its own walk. They replace the last of `STEPS`.
+/// The number of steps for each node that a computation with its own walk needs. They replace the second step of
+/// `STEPS`.
 const STEPS_WITH_WALK: usize = 6;
 
 /// The immediate dominators, the retained sizes, and the nodes that each node immediately dominates.
 ///
-/// A node dominates another node if every path from the root to the other node goes through it. It retains itself and
-/// all nodes that it dominates. The tree does not contain nodes that the root does not reach.
+/// A node dominates a second node if every path from the root to the second node goes through the first node. A node
+/// retains itself and all nodes that it dominates. The tree contains only nodes that the root reaches.
 #[derive(Clone, Debug)]
 pub struct DominatorTree<'a> {
     graph: &'a Graph,

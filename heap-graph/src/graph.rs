@@ -56,7 +56,7 @@ impl NodeIndex {
     }
 }
 
-/// The type, names and stack of a kind: several nodes share them.
+/// The type, the names and the stack that all nodes of a kind share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NodeKind {
     pub(crate) type_name: GraphTextId,
@@ -132,7 +132,7 @@ impl Graph {
     ///
     /// # Panics
     ///
-    /// If the index is from another graph and too large for this one.
+    /// If the index is from another graph and too large for this graph.
     pub fn node(&self, index: NodeIndex) -> HeapNode<'_> {
         assert!(index.get() < self.ids.len(), "node {} of a graph of {} nodes", index.0, self.ids.len());
         HeapNode::new(self, index)
@@ -152,7 +152,7 @@ impl Graph {
     ///
     /// # Panics
     ///
-    /// If the id is from another graph and too large for this one.
+    /// If the id is from another graph and too large for this graph.
     pub fn text(&self, id: GraphTextId) -> GraphText<'_> {
         self.texts.get(id)
     }
@@ -230,7 +230,7 @@ impl Graph {
 
     /// The node that an edge belongs to.
     pub(crate) fn source(&self, edge: usize) -> u32 {
-        // A node without edges starts at the same place as the next node.
+        // If a node has no edges, its entry in `first_edges` equals the next node's entry.
         self.first_edges.partition_point(|first| *first as usize <= edge) as u32 - 1
     }
 }

@@ -16,8 +16,8 @@
 //!
 //! - [`census`](mod@census): the number of nodes and bytes for each key of a [`Breakdown`], as a [`CensusTree`] or as
 //!   the difference of two reports.
-//! - [`dominators`]: the nodes and the bytes that a node keeps alive alone ([`DominatorTree`]), also by class and for
-//!   a selection; the nodes behind a census; leak suspects.
+//! - [`dominators`]: the nodes and the bytes that a node keeps alive alone ([`DominatorTree`]), or that a class or a
+//!   selection keeps alive; the nodes behind a census; leak suspects.
 //! - [`paths`]: the paths that keep a node alive.
 //! - [`export`]: the graph for other tools.
 //!

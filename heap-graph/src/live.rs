@@ -43,7 +43,7 @@ use roots::RootsPurpose;
 /// to each of these values. The id of a block is an address in the block: its start, if the walk knows the start. For
 /// some blocks the walk knows no address, such as the block of an empty hash table with capacity. The ids of these
 /// blocks are 2^52 or more. If two roots reach one of these blocks by different fields, each root has its own node for
-/// it. The type of a block is the type of the value in it. For a container, it is the container's type
+/// the block. The type of a block is the type of the value in the block. For a container, it is the container's type
 /// (`alloc::vec::Vec<u8>`). The class is the type without path and parameters (`Vec`).
 ///
 /// Edges are the fields that lead from block to block (`entries`, `value.name`). Parts without a name are called

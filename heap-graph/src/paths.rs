@@ -49,7 +49,7 @@ type BackEdge = (u32, Option<GraphTextId>);
 ///
 /// One breadth-first walk uses the first `max` edges that arrive at a target. Each of these edges results in a path:
 /// the shortest path to the source of the edge, and then the edge. So parallel edges result in equal paths, and a later
-/// path may lead through the target itself. For the paths that are really the shortest, see [`k_shortest_paths`].
+/// path may lead through the target itself. [`k_shortest_paths`] finds the paths that are really the shortest.
 pub fn shortest_paths<'a>(
     graph: &'a Graph,
     start: NodeIndex,

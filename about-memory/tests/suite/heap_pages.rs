@@ -117,7 +117,7 @@ fn two_dumps_are_a_page_of_what_changed() {
         (
             &[first.as_str(), second.as_str(), "--at", "1s"],
             1,
-            "first.json: it does not have the blocks of that time",
+            "first.json: the dump does not have the blocks of that time",
         ),
     ] {
         let output = about_memory(&[&["html", "-o", "-"], arguments].concat());

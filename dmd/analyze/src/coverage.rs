@@ -51,7 +51,8 @@ pub enum CoverageKey {
     /// library do not count.
     #[default]
     Crate,
-    /// The type of the blocks, from their allocation stack. If the stack names no type, the function that allocated.
+    /// The type of the blocks, from their allocation stack. If the stack names no type, the function that allocated the
+    /// blocks.
     Type,
 }
 
@@ -189,8 +190,9 @@ impl Display for Coverage {
     }
 }
 
-/// Asserts the coverage of a dump of dark-matter mode: the reporters report at least the given percentage of the
-/// heap's bytes, and report at most the percentage after `twice <=` twice. Without `twice <=`, this percentage is 0.
+/// Asserts the coverage of a dump of dark-matter mode. The reporters must report at least the percentage after `>=` of
+/// the heap's bytes. They may report at most the percentage after `twice <=` twice. Without `twice <=`, they may report
+/// nothing twice.
 ///
 /// ```no_run
 /// // The dump is from `report_and_dump` in this program, or from any program that ran under DMD.
@@ -234,8 +236,11 @@ pub fn check(path: &Path, at_least: f64, twice: f64) {
     let reported = coverage.reported_per_cent();
     assert!(
         reported >= at_least,
-        "{reported:.2}% of the heap is reported, expected {at_least}%\n\n{coverage}"
+        "{reported:.2}% of the heap is reported, expected at least {at_least}%\n\n{coverage}"
     );
     let found = coverage.twice_per_cent();
-    assert!(found <= twice, "{found:.2}% of the heap is reported twice, expected {twice}%\n\n{coverage}");
+    assert!(
+        found <= twice,
+        "{found:.2}% of the heap is reported twice, expected at most {twice}%\n\n{coverage}"
+    );
 }

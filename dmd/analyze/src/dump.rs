@@ -78,8 +78,8 @@ pub struct LoadedModule {
     pub bias: Option<u64>,
 }
 
-/// A reporter's path with two amounts: the bytes that it reported, and the bytes of the blocks that it marked in the
-/// same collection.
+/// A reporter's path with two amounts: the bytes that the reporter reported, and the bytes of the blocks that the
+/// reporter marked in the same collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReporterAmounts {
     pub(crate) path: String,
@@ -193,8 +193,8 @@ impl Dump {
         self.sample.as_ref()
     }
 
-    /// Whether the dump lists the loaded modules with their build ids. Dumps of the crate `dmd` do; Firefox's do
-    /// not.
+    /// Whether the dump lists the loaded modules with their build ids. Dumps of the crate `dmd` list them; Firefox's
+    /// dumps do not.
     pub fn has_modules(&self) -> bool {
         self.modules.is_some()
     }

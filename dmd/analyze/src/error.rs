@@ -79,7 +79,7 @@ impl fmt::Display for AnalyzeError {
             Self::Cumulative => f.write_str("taken in mode cumulative: the dump also contains freed blocks"),
             Self::NoPeak => f.write_str("peak: the dump does not have the state of the heap at its peak"),
             Self::OneTime => f.write_str(
-                "it does not have the blocks of that time: only a recording has the blocks of every time",
+                "the dump does not have the blocks of that time: only a recording has the blocks of every time",
             ),
             Self::Image(reason) => f.write_str(reason),
             Self::Recording(reason) => write!(f, "not a readable recording: {reason}"),

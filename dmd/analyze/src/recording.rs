@@ -492,7 +492,7 @@ impl Recording {
     }
 }
 
-/// How much later than the end a time may be: views round the time of the end.
+/// The maximum by which a requested time may exceed the end. Views round the time of the end.
 const ROUNDING: Duration = Duration::from_secs(1);
 
 /// The time of a moment, if the recording reaches it.

@@ -129,7 +129,7 @@ pub(crate) struct StackRecord {
     /// Pairs of a usable size and its count, sorted descending by size. In a difference, a size is negative if the
     /// second dump has fewer blocks of this size. Empty if sizes are means, except for a record of one block.
     pub(crate) sizes: Vec<(i128, i128)>,
-    /// The addresses of all blocks. Only in scan mode.
+    /// The addresses of all blocks; empty except in scan mode.
     pub(crate) addresses: Vec<u64>,
 }
 

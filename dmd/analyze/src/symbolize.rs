@@ -58,9 +58,8 @@ impl SymbolOptions {
     /// Adds a folder with debug files. The look-up finds a file there by the file's name or build id, in the layouts of
     /// Linux systems (`.build-id/ab/cdef.debug`) and of debuginfod (`abcdef/debuginfo`, `buildid/abcdef/executable`).
     /// The folder may also contain files to which a program links (`.gnu_debuglink`), and split debug information
-    /// (`.dwo`, `.dwp`). The look-up also searches for such files beside the program, and where the compiler wrote
-    /// them.
-    /// Default: none.
+    /// (`.dwo`, `.dwp`). The look-up also searches for such files beside the program, and at the paths to which the
+    /// compiler wrote the files. Default: none.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folders.push(folder.into());
@@ -82,7 +81,7 @@ impl SymbolOptions {
         self
     }
 
-    /// Sets whether frames keep the mangled names of functions beside the readable ones. Default: no.
+    /// Sets whether frames keep the mangled names of functions beside the readable names. Default: no.
     #[must_use]
     pub fn system_names(mut self, keep: bool) -> Self {
         self.system_names = keep;
@@ -145,8 +144,8 @@ pub enum SymbolProblem {
     /// its path.
     OtherDebugFile(PathBuf),
     /// The compiler split off debug information of some frames into `.dwo` files. The look-up found neither these files
-    /// of the same build nor a package of them (`.dwp`). The values are the first missing file, and the number of other
-    /// missing files.
+    /// nor a package (`.dwp`) of the same build. The values are the first missing file, and the number of other missing
+    /// files.
     NotFoundSplit(String, usize),
     /// The debug information exceeds a limit of the look-up. Frames may lack names, lines or inlined calls.
     Bounded(SymbolBound),

@@ -113,7 +113,7 @@ impl fmt::Display for BreakdownError {
             Self::Nested(by) => {
                 write!(f, "takeCensus breakdown 'by' value nested within itself: \"{by}\"")
             }
-            Self::TooDeep => f.write_str("takeCensus breakdown nested too deep"),
+            Self::TooDeep => f.write_str("takeCensus breakdown nested too deep; the limit is 32 levels"),
         }
     }
 }
@@ -302,7 +302,7 @@ fn from_json(value: &Value, seen: &mut Vec<String>, depth: usize) -> Result<Brea
     Ok(breakdown)
 }
 
-/// Whether a property is on: it is missing, or JavaScript treats its value as true.
+/// Whether a property is on: the object lacks the property, or JavaScript treats the property's value as true.
 fn is_on(object: &Map<String, Value>, key: &str) -> bool {
     match object.get(key) {
         None => true,

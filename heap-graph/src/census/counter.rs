@@ -194,7 +194,7 @@ impl<'b> BreakdownCounter<'b> {
                 }
                 if let Some((key, rest)) = rest {
                     let rest = rest.report(graph, naming);
-                    // If a key occurs twice, the later value replaces the earlier one at its position, as in a
+                    // If a key occurs twice, the later value replaces the earlier value at its position, as in a
                     // JavaScript object.
                     match map.iter_mut().find(|(text, _)| *text == key) {
                         Some(entry) => entry.1 = rest,

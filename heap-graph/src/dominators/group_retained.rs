@@ -1,15 +1,15 @@
 //! The exact retained sizes of groups of nodes.
 //!
 //! A dominator tree contains the bytes that each node retains alone. Several nodes together retain more: ten tasks
-//! that share a block keep it alive, but none of them dominates it. A group retains a node if every path from the
-//! root to the node goes through a member of the group.
+//! that share a block keep the block alive, but no single task dominates the block. A group retains a node if every
+//! path from the root to the node goes through a member of the group.
 //!
 //! Some nodes have an edge from their immediate dominator. A group retains such a node exactly if the node is a
 //! member or the group retains the dominator. Only the other nodes need a search. Several paths from the dominator
 //! meet in such a node, so it is called a *meeting point* here. The search runs on a condensed graph. It contains the
-//! meeting points, the nodes with edges to them, and the members of some groups: of groups in which at least two
-//! members have edges out of their dominator subtrees. For every other group, the result is the sum over the nodes
-//! that its members dominate. The search processes 256 groups at once, one bit for each.
+//! meeting points, the nodes with edges to meeting points, and the members of each group in which at least two members
+//! have edges out of their dominator subtrees. For every other group, the result is the sum over the nodes that its
+//! members dominate. The search processes 256 groups at once, with one bit for each group.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ use crate::progress::{AnalysisProgress, CancelledError, StepCounter};
 
 const NONE: u32 = u32::MAX;
 /// A set of the groups in one search. A search spends most time on random memory accesses, so four words take little
-/// longer than one.
+/// longer than one word.
 type GroupSet = [u64; 4];
 /// The number of groups in one set.
 const BATCH: usize = 256;
@@ -212,7 +212,7 @@ impl MeetingPoints {
     }
 
     /// The places of the meeting points to which a node has edges. Leaves out meeting points that dominate the node:
-    /// an edge back to a dominator adds no path from the root to it.
+    /// an edge back to a dominator adds no path from the root to the dominator.
     fn met_from<'a>(
         &'a self,
         tree: &'a DominatorTree<'_>,
@@ -337,7 +337,8 @@ impl CondensedGraph {
         Ok(())
     }
 
-    /// Adds, to the successors of a node, the groups that a path to the node avoids. Calls `changed` for each change.
+    /// Adds the groups that a path to a node avoids to the sets of the node's successors. Calls `changed` for each
+    /// change.
     fn spread(
         &self,
         at: usize,

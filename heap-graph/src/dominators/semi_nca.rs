@@ -285,7 +285,7 @@ trait RowWord: Copy {
         1 << (Self::BITS - 1)
     }
 
-    /// In a first word: edges follow.
+    /// In a first word: the node has edges.
     fn has_edges() -> u64 {
         1 << (Self::BITS - 2)
     }
@@ -377,12 +377,12 @@ impl<W: RowWord> WalkRows<W> {
     /// Counts one step for each node.
     fn places(graph: &Graph, steps: &mut StepCounter<'_>) -> Result<(Vec<W>, [Vec<u32>; 2]), CancelledError> {
         let (nodes, referents) = (graph.node_count(), graph.all_referents());
-        // For each node, the first node with an edge to it. The loop finds it only for nodes in the order of a
-        // breadth-first walk, as in most files: there, each first edge to a node leads to the next new node. Other
-        // nodes get the root.
+        // For each node, the first node with an edge to it. The loop finds the first node only if the nodes are in
+        // the order of a breadth-first walk, as in most files: there, the first edge to each node leads to the next
+        // new node. Other nodes get the root.
         let mut above = huge(Vec::with_capacity(nodes));
         above.push(0);
-        // The number of words in each node's row; later, the number in all rows below it as well.
+        // The number of words in each node's row. The next loop adds the words of all rows below the node.
         let mut ends = huge(Vec::with_capacity(nodes));
         for part in chunks(0..nodes) {
             steps.steps(part.len())?;

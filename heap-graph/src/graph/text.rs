@@ -151,7 +151,7 @@ impl<'a> Iterator for TextPieces<'a> {
             self.0 = &self.0[valid.len()..];
             return Some(TextPiece::Text(valid));
         }
-        // Only a surrogate is not UTF-8 here. It takes three bytes.
+        // The next three bytes are a surrogate: a WTF-8 text contains no other bytes that are not UTF-8.
         let (unit, rest) = match *self.0 {
             [_, second, third, ref rest @ ..] => {
                 (0xd000 | u16::from(second & 0x3f) << 6 | u16::from(third & 0x3f), rest)

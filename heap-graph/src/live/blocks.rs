@@ -59,8 +59,8 @@ impl std::error::Error for TakeCensusError {}
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// The blocks are the blocks of [`allocated_blocks`]. To find what keeps a value alive, or for the classes of the
-/// program's own language, make a [`HeapGraph`](super::HeapGraph) or use a [`GraphBuilder`], and take the
+/// The blocks are the blocks of [`allocated_blocks`]. Other graphs show what keeps a value alive, or the classes of a
+/// language that the program interprets: make a [`HeapGraph`](super::HeapGraph) or use a [`GraphBuilder`], and take the
 /// [`census`](crate::census()) of that graph.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! The types, classes, coarse types and allocation stacks of the nodes of a walk. Each is stored once.
+//! The types, classes, coarse types and allocation stacks of the nodes of a walk. Nodes share equal descriptions.
 
 use hashbrown::HashMap;
 
@@ -20,7 +20,7 @@ struct NodeTypes {
 /// The kinds, texts and frames of a walk.
 pub(super) struct NodeDescriptions<'a> {
     coarse_type: fn(&BlockTypes<'_>) -> CoarseType,
-    /// Stores the texts and frames. The walk adds no nodes to it.
+    /// The builder that stores the texts and frames. The walk adds no nodes to this builder.
     builder: GraphBuilder,
     kinds: Vec<NodeTypes>,
     /// The kinds, by the names of their types.

@@ -14,7 +14,7 @@ pub struct BlockTypes<'a> {
     pub content: &'a str,
 }
 
-/// Types that contain only the value inside, and pointers whose block is the value.
+/// Types that only wrap a value, and pointers whose block is the value.
 const TRANSPARENT: [&str; 24] = [
     "core::option::Option<",
     "core::pin::Pin<",

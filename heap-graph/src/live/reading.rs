@@ -194,14 +194,14 @@ impl<S: GraphSink> SealedReading for LiveReading<'_, S> {}
 
 #[allow(
     unsafe_code,
-    reason = "the trait's method is unsafe; this one hands the block to the allocator's reading"
+    reason = "the trait's method is unsafe; this method passes the block to the allocator's reading"
 )]
 impl<S: GraphSink> WalkObserver for LiveReading<'_, S> {
     unsafe fn block(&mut self, block: WalkedBlock) -> usize {
         let size = match &mut self.measured {
             // SAFETY: `MeasuredReading::block` requires the start of a live block of the global allocator, allocated
-            // with `block.layout`. This method has the same contract. Its caller `MallocSizeOfOps::block` requires it
-            // from the impl that names the block.
+            // with `block.layout`. This method has the same contract, and so has its caller `MallocSizeOfOps::block`.
+            // The impl that names the block fulfills the contract.
             Some(measured) => unsafe { measured.block(block) },
             None => block.layout.size(),
         };

@@ -21,7 +21,7 @@ struct PendingNode {
 /// A snapshot file that a walk writes.
 pub(super) struct SnapshotStream<'a> {
     packer: Packer<&'a mut dyn Write>,
-    /// The node that the walk met last. It has no edges unless the walk opens it next.
+    /// The node that the walk met last. It gets edges only if the walk opens it next.
     last: Option<PendingNode>,
     /// The open nodes, the innermost last; `None` for a node that the walk had already met.
     open: Vec<Option<PendingNode>>,

@@ -74,7 +74,7 @@ pub(super) struct RawNode {
     pub(super) frames: Vec<FrameData>,
 }
 
-/// The time in `Metadata`. If the message contains several times, the last of them.
+/// The time in `Metadata`. If the message contains several times, the last time counts.
 pub(super) fn metadata(message: MessageBytes<'_>) -> Result<Option<u64>, WireError> {
     let mut time = None;
     let mut fields = FieldReader::new(message, message.whole(), 0);

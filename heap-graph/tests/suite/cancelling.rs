@@ -48,7 +48,7 @@ fn tangle(nodes: u64) -> Graph {
     builder.finish().unwrap()
 }
 
-/// Whether an analysis ended because it was cancelled.
+/// Runs an analysis. Returns whether the analysis ended because it was cancelled.
 type Run = fn(&DominatorTree<'_>, &AnalysisProgress) -> bool;
 
 /// Each analysis, and the number of steps for each node.

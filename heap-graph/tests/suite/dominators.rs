@@ -246,8 +246,8 @@ fn random() -> impl FnMut(usize) -> usize {
     }
 }
 
-/// Compares dominators and retained sizes. Returns the number of reachable nodes, and the number of these that the
-/// root does not immediately dominate.
+/// Compares dominators and retained sizes. Returns the number of reachable nodes, and the number of reachable nodes that
+/// the root does not immediately dominate.
 fn compare_by_intersection(edges: &[Vec<usize>], needs_walk: bool) -> (usize, usize) {
     let mut builder = GraphBuilder::new();
     let name = builder.text("Node").unwrap();

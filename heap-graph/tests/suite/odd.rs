@@ -63,7 +63,8 @@ impl Questions {
     }
 }
 
-/// Compares this crate's answer with Firefox's. It must be `None` if Firefox has no answer.
+/// Compares this crate's answer with Firefox's answer. If this crate returns an error, Firefox's answer must be an
+/// error.
 fn assert_answer<E>(ours: Result<String, E>, theirs: &RawValue, what: &str) {
     match ours {
         Ok(ours) => assert_eq!(ours, theirs.get(), "{what}"),

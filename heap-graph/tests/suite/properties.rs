@@ -28,9 +28,9 @@ fn graphs() -> impl Strategy<Value = (usize, Vec<(usize, usize)>)> {
         .prop_flat_map(|nodes| (Just(nodes), proptest::collection::vec((0..nodes, 0..nodes), 0..nodes * 3)))
 }
 
-/// A chain of 30 nodes. The last one leads to 30 leaves. The root's edges lead first to the leaves and then to the
-/// chain, so a walk that takes the last edge first reaches the leaves through the chain. A few random edges are
-/// added.
+/// A chain of 30 nodes. The last node of the chain leads to 30 leaves. The root's edges lead first to the leaves and
+/// then to the chain, so a walk that takes the last edge first reaches the leaves through the chain. A few random edges
+/// are added.
 fn deep_graphs() -> impl Strategy<Value = (usize, Vec<(usize, usize)>)> {
     let chain = (1..30).map(|node| (node, node + 1));
     let leaves = (31..61).flat_map(|leaf| [(0, leaf), (30, leaf)]);
@@ -229,7 +229,8 @@ proptest! {
         }
     }
 
-    /// Also tests edges back to the root, whose edges the walk then takes twice, and unreachable nodes.
+    /// The graphs may have unreachable nodes, and edges back to the root. With such an edge, the walk takes the root's
+/// edges twice.
     #[test]
     fn a_walk_that_is_kept_has_the_same_paths((nodes, edges) in graphs(), max in 0_usize..8) {
         let graph = graph(nodes, &edges);

@@ -31,7 +31,7 @@ fn a_suspect_leads_to_where_it_accumulates() {
         json[0],
         r#"{"class":"Cache","nodes":[2],"retainedSize":600,"percent":60.00,"path":[{"nodeId":2,"class":"Cache","retainedSize":600,"children":1},{"nodeId":3,"class":"Table","retainedSize":590,"children":100}]}"#
     );
-    // A single node does not retain much, but all together do.
+    // A single node does not retain much, but all nodes together do.
     assert_eq!((found[1].class.to_string().as_str(), found[1].nodes.len()), ("Small", 100));
     assert_eq!((found[1].retained_size, found.len()), (400, 2));
     assert!(suspects(&DominatorTree::new(&graph), &SuspectOptions::new().percent(61.0)).is_empty());

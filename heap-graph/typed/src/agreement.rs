@@ -26,7 +26,7 @@ pub struct Agreement {
     pub owners_disagree: u64,
     /// The pointer names another type than the stack, and the stack is right. There are two cases. If other pointers
     /// also name the stack's type, the pointer is a stale word: it leads to memory that another block has now. If
-    /// pointers of the pointer's type lead to blocks of several sizes, that type stands for other types.
+    /// pointers of the pointer's type also lead to larger blocks, that type is only the header of other types.
     pub outweighed: u64,
     /// The number of blocks without a layout. Their words count as pointers if they lead to the start of a block.
     pub without_layout: u64,

@@ -20,7 +20,7 @@ pub struct HeapBlock {
     pub stack: Option<usize>,
 }
 
-/// The blocks of a dump, sorted by address, and the number of blocks left out because they overlap others.
+/// The blocks of a dump, sorted by address, and the number of blocks left out because they overlap other blocks.
 ///
 /// Threads continue to run while a process writes its blocks, so a dump may contain a freed block and the blocks that
 /// took its place. If two blocks overlap, the function keeps the smaller block.
@@ -139,7 +139,7 @@ pub(crate) fn fits(info: &DebugInfo, contents: TypedContents, bytes: u64) -> boo
 pub(crate) struct StackTypeIndex {
     types: TypeNames,
     /// The possible contents of blocks. There is a list for each verdict. If the types at a code location differ from
-    /// other locations, that location has its own list.
+    /// the types at other locations, that code location has its own list.
     lists: Vec<CandidateTypes>,
     /// The index of each stack's list.
     of_stacks: Vec<u32>,
@@ -255,7 +255,7 @@ fn known_at(
     all.iter().copied().filter(|contents| known.contains(&contents.element())).collect()
 }
 
-/// Whether the verdict's types have exactly its name. Closures may only have a similar name.
+/// Whether the verdict's types have exactly the verdict's name. Closures may only have a similar name.
 fn is_exact(verdict: &TypeVerdict, info: &DebugInfo) -> bool {
     let TypeVerdict::Typed { name, .. } = verdict else { return false };
     !name.contains('{') || info.has_short_name(name) || info.has_short_name(element(name))

@@ -74,7 +74,7 @@ impl TypedHeap<'_> {
                     of_values += bytes;
                 }
                 row.bytes -= of_values;
-                // The used part of a chunk has types where values are known.
+                // In the used part of a chunk, only the bytes of known values have a type.
                 let used = self.chunk_uses.get(&index).and_then(ChunkUse::bytes).map_or(0, |(_, used)| used);
                 all.typed_bytes -= used.saturating_sub(of_values);
             }

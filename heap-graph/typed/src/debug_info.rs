@@ -136,7 +136,7 @@ impl DebugInfo {
         let object = object::File::parse(file).map_err(not_a_program)?;
         if !object.is_little_endian() || !object.is_64() {
             return Err(TypedError::NotAProgram(
-                "only 64-bit little-endian programs have types here".to_owned(),
+                "only 64-bit little-endian programs are supported".to_owned(),
             ));
         }
         let mut left = MOST_UNPACKED;

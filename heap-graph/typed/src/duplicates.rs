@@ -51,7 +51,7 @@ impl TypedHeap<'_> {
     /// it runs, and the result contains no contents.
     ///
     /// A scan dump contains only whole words, so it lacks the last bytes of a block of 20 bytes. A core file or a
-    /// process has them: combine both with [`LayeredMemory`](crate::LayeredMemory).
+    /// process has these bytes: combine it with the dump by [`LayeredMemory`](crate::LayeredMemory).
     pub fn duplicates(&self, memory: &dyn MemorySource) -> Duplicates {
         let mut found = Duplicates::default();
         let hashers = [RandomState::new(), RandomState::new()];

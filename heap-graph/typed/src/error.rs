@@ -49,9 +49,9 @@ impl fmt::Display for TypedError {
             Self::Bounded(unit, bound) => {
                 let what = match bound {
                     DebugInfoLimit::Work => "too many attributes for the size of the file",
-                    DebugInfoLimit::Nesting => "entries are nested more than 256 deep",
+                    DebugInfoLimit::Nesting => "entries are nested more than 256 levels deep",
                     DebugInfoLimit::Names => "names take more than 256 MiB",
-                    DebugInfoLimit::Unpacked => "compressed sections take too many bytes after unpacking",
+                    DebugInfoLimit::Unpacked => "compressed sections take more than 1 GiB after unpacking",
                 };
                 write!(f, ".debug_info: unit at 0x{unit:x}: {what}")
             }

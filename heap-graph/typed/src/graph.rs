@@ -110,8 +110,8 @@ impl TypedHeap<'_> {
         for block in first.chain(by_threads) {
             self.reach_from(block, &mut roots, &mut waiting, &mut reached);
         }
-        // A walk leaves a block of a cycle after all blocks that only the cycle holds. So the last left block that is
-        // not yet reached is in a cycle, and no block outside of the cycle holds it.
+        // A walk leaves a block of a cycle after all blocks that only the cycle holds. So the unreached block that
+        // the walk leaves last is in a cycle, and no block outside of the cycle holds it.
         for block in self.order_of_leaving(&reached).into_iter().rev() {
             self.reach_from(block, &mut roots, &mut waiting, &mut reached);
         }

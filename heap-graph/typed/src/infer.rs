@@ -95,11 +95,11 @@ struct Inference<'i, 'm, 'd> {
 /// The purpose of reading statics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StaticsPass {
-    /// To find types behind pointers that are certainly live.
+    /// Finds types behind pointers that are certainly live.
     Sure,
-    /// To find lengths, including pointers that only fit a block.
+    /// Finds lengths. A pointer that may be a stale word counts if it fits a block.
     Fitting,
-    /// For the values of arenas.
+    /// Finds the values of arenas.
     Values,
     Edges,
 }
@@ -344,8 +344,8 @@ impl Inference<'_, '_, '_> {
         })
     }
 
-    /// Gives the type of a pointer to its target, if it adds to the known type. Stores a contradiction until all
-    /// types are known. `holder` is the block with the pointer; `None` for a static.
+    /// Gives the type of a pointer to its target, if the target's type is unknown or less precise. Stores a
+    /// contradiction until all types are known. `holder` is the block with the pointer; `None` for a static.
     fn take_over(&mut self, holder: Option<u32>, pointer: &FoundPointer) {
         let Some((index, said)) = self.find_target(pointer) else { return };
         let is_evidence = pointer.sure && pointer.certain();

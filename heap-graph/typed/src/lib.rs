@@ -38,7 +38,7 @@
 //! agreement, evidence, infer   from stacks and owners: the types of all blocks
 //! views        contents that are the same, or the same memory seen in another way
 //! merged       stacks that have the names of merged functions
-//! unwind, threads    frames of threads, and what their stacks hold
+//! unwind, threads    frames of threads, and the blocks that their stacks hold
 //! graph, census      the heap as a graph, and as rows by type
 //! arena                chunks of arenas, the values in them and the unused rest
 //! waste, variants      memory that containers and enums do not use
@@ -49,7 +49,7 @@
 //!
 //! # Limits
 //!
-//! - Supported are Rust programs for 64-bit little-endian processors.
+//! - Only Rust programs for 64-bit little-endian processors are supported.
 //! - Some types of the standard library have no layout: types that no generic code of the program uses, since std
 //!   comes without debug information for them. The words of a block without a layout count as pointers if they lead to
 //!   the start of a block.

@@ -35,8 +35,8 @@ pub trait MemorySource: Debug {
         None
     }
 
-    /// Whether one read may continue from a block into the next, as in the memory of a process. Adjacent blocks are
-    /// then read together.
+    /// Whether one read may continue from a block into the next block, as in the memory of a process. Adjacent blocks
+    /// are then read together.
     fn is_whole(&self) -> bool {
         false
     }

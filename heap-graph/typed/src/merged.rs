@@ -1,10 +1,11 @@
-//! Functions that the compiler or the linker merged. If several functions have equal code, only one of them remains,
+//! Functions that the compiler or the linker merged. If several functions have equal code, only one function remains,
 //! under its own name.
 //!
 //! A function that allocates for a type often depends only on the type's size and alignment. After a merge, the stack
 //! of a block names a type with the same layout as the block's real type. So a pointer may contradict the stack and
-//! still be right. This needs proof, since it could hide a wrong type. The stack itself contains the proof: outer
-//! functions are instances for the pointer's type, and call a function for the other type.
+//! still be right. A merge needs proof: without it, the assumption of a merge could hide a wrong type. The stack itself
+//! contains the proof: outer functions are instances for the pointer's type, and call a function for the type that the
+//! stack names.
 
 use dmd_analyze::{CallFrame, Dump, FunctionName};
 use hashbrown::HashMap;

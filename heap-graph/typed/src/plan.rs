@@ -76,8 +76,8 @@ pub(crate) enum PlanStep {
         at: u64,
         leads: TargetPlan,
     },
-    /// A value inside this value. Its name is `None` if it means nothing to a reader. The last part may contain the
-    /// tail of the whole value.
+    /// A value inside this value. Its name is `None` if the name would not help a reader. The last part may contain
+    /// the tail of the whole value.
     Part {
         at: u64,
         of: TypeId,
@@ -199,7 +199,8 @@ impl<'i> PlanCache<'i> {
         self.tail_within(id, &mut { MOST_TAILS })
     }
 
-    /// Many members may be at one offset, and each may have a tail. So all look-ups together have a limit.
+    /// The last member, like `tail`. Examines at most `left` types: many members may be at one offset, and each of these
+    /// members may have a tail.
     fn tail_within(&self, id: TypeId, left: &mut u32) -> Option<TypeTail> {
         *left = left.checked_sub(1)?;
         let of = self.info.get(id);

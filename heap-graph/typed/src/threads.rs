@@ -1,7 +1,7 @@
-//! The blocks that threads hold: by words of their stacks, their registers, and their libraries' thread-locals.
+//! The blocks that threads hold: by words on their stacks, in their registers, and in their libraries' thread-locals.
 //!
 //! A word of a thread counts only if it leads into a block that no static and no other block holds. A stack may
-//! borrow memory that others own, and may contain stale words.
+//! borrow memory that statics or blocks own, and may contain stale words.
 
 use dmd_analyze::image::StoppedThread;
 use dmd_analyze::program::FoldRules;

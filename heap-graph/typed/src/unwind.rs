@@ -118,7 +118,7 @@ impl<'d> Unwinder<'d> {
         frames
     }
 
-    /// The end of the frame of a function that runs at `code`, and its return address.
+    /// The end of the frame of a function that runs at `code`, and the frame's return address.
     fn step(
         &self,
         code: u64,

@@ -15,7 +15,7 @@ pub(crate) fn is_same(info: &DebugInfo, one: TypedContents, other: TypedContents
     form(one) == form(other) && info.same_as(one.element()) == info.same_as(other.element())
 }
 
-/// Returns `said` if its length is known and the length of `known` is not; otherwise `None`.
+/// Returns `said` if its length is known and the length of `known` is unknown; otherwise `None`.
 pub(crate) fn more_precise(known: TypedContents, said: TypedContents) -> Option<TypedContents> {
     match (known, said) {
         (TypedContents::Slice { len: None, .. }, TypedContents::Slice { len: Some(_), .. })

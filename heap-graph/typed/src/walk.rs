@@ -94,7 +94,7 @@ pub(crate) enum PointerTarget {
     Start {
         contents: TypedContents,
         bytes: Option<u64>,
-        /// Whether no other type of this size is possible.
+        /// Whether the target certainly has this type. With a merged vtable, it may have another type of the same size.
         certain: bool,
         holding: PointerRole,
     },
@@ -126,7 +126,7 @@ impl FoundPointer {
         }
     }
 
-    /// Whether the target can have no other type.
+    /// Whether the target certainly has the type of `target`.
     pub(crate) fn certain(&self) -> bool {
         !matches!(self.target, PointerTarget::Start { certain: false, .. })
     }

@@ -18,7 +18,7 @@ use crate::records::{Analysis, AnalyzeOptions, BlockSums, NO_STACK, RecordKind, 
 use owner::{MemoryOwner, OwnerGroups};
 use site::{SiteFinder, base_name};
 
-/// The functions that a suggestion lists.
+/// The maximum number of functions that a suggestion lists.
 const SITES: usize = 4;
 
 /// Suggestions, sorted descending by bytes.
@@ -168,7 +168,7 @@ impl Display for Suggestions {
                 let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
                 writeln!(
                     f,
-                    "The program allocated {all} between {from:.2} and {to:.2} s, and holds them then.\n"
+                    "The program allocated {all} between {from:.2} and {to:.2} s, and holds them at {to:.2} s.\n"
                 )?;
             }
         }
@@ -190,7 +190,7 @@ impl Display for Suggestions {
             }
             if suggestion.largest().lacks_debug_information() {
                 f.write_str(
-                    "   to see its type and line, build with debug information (lines are enough)\n",
+                    "   to see the type and the line, build with debug information (lines are enough)\n",
                 )?;
             }
             suggestion.owner.write_advice(f)?;

@@ -69,7 +69,8 @@ impl Dump {
         self.mode == Mode::DarkMatter && self.blocks.iter().any(is_reported_of_stack)
     }
 
-    /// The reports of each stack with a reported block. If the stack has several such blocks, the reports of one block.
+    /// The reports of each stack with a reported block. A stack with several reported blocks has the reports of one
+    /// block.
     fn reports_by_stack(&self) -> FxHashMap<u32, BlockReports> {
         let is_known = |block: &&DumpBlock| self.mode == Mode::DarkMatter && is_reported_of_stack(block);
         let reported = self.blocks.iter().filter(is_known);

@@ -116,7 +116,7 @@ impl TextParts {
         let Some((rest, offset)) = body.strip_suffix(']').and_then(|body| body.rsplit_once(" +0x")) else {
             return nowhere;
         };
-        // A name such as `operator new[](unsigned long)` contains brackets, and a path may contain them.
+        // A name such as `operator new[](unsigned long)` contains brackets, and a path may contain brackets.
         let open = match rest {
             rest if rest.starts_with("???[") => Some(UNKNOWN.len()),
             rest => rest.find("[/").or_else(|| rest.rfind('[')),
@@ -219,8 +219,8 @@ impl<'t> FrameText<'t> {
         &self.text[self.parts.start as usize..]
     }
 
-    /// The function or the type. Without a function, the text after the number, so that such frames differ by their
-    /// offsets.
+    /// The function or the type. If the function is unknown, returns the text after the number, so that such frames
+    /// differ by their offsets.
     pub(crate) fn short_name(self) -> &'t str {
         self.as_type().or(self.frame().function).unwrap_or_else(|| self.without_number())
     }

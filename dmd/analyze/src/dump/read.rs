@@ -86,7 +86,7 @@ impl DumpReadOptions {
     }
 }
 
-/// Reads a dump, compressed or not. The file's first bytes decide, not its name.
+/// Reads a dump, compressed or not. The reader looks at the first bytes of the file, not at the name.
 ///
 /// # Errors
 ///
@@ -247,7 +247,10 @@ impl<R: Read> DumpReader<'_, R> {
             "sampleBytes" => {
                 let bytes = reader.count(2, || "invocation.sampleBytes".to_owned())?;
                 if !(1..=LARGEST_MEAN).contains(&bytes) {
-                    return Err(wrong("invocation.sampleBytes", format!("{bytes}, not 1 to {LARGEST_MEAN}")));
+                    return Err(wrong(
+                        "invocation.sampleBytes",
+                        format!("{bytes} is not 1 to {LARGEST_MEAN}"),
+                    ));
                 }
                 sample_bytes = Some(bytes);
                 Ok(())
@@ -262,7 +265,7 @@ impl<R: Read> DumpReader<'_, R> {
         Ok(())
     }
 
-    /// Firefox's dumps do not have this key. The reader skips values of another type.
+    /// Reads `modules`, a key that Firefox's dumps do not have. The reader skips values of another type.
     fn modules(&mut self) -> Result<(), AnalyzeError> {
         let mut modules = Vec::new();
         self.elements("modules", &mut |reader, _| {
@@ -295,7 +298,7 @@ impl<R: Read> DumpReader<'_, R> {
     }
 
     /// Reads `reporters`, a key that Firefox's dumps do not have. An element of another type becomes an empty reporter,
-    /// so that the numbers of the others stay valid.
+    /// so that the numbers of the other reporters stay valid.
     fn reporters(&mut self) -> Result<(), AnalyzeError> {
         let mut reporters = Vec::new();
         self.elements("reportPaths", &mut |reader, _| {
@@ -328,7 +331,7 @@ impl<R: Read> DumpReader<'_, R> {
         Ok(())
     }
 
-    /// Firefox's dumps do not have this key. The reader skips values of another type.
+    /// Reads `process`, a key that Firefox's dumps do not have. The reader skips values of another type.
     fn process(&mut self) -> Result<(), AnalyzeError> {
         if !self.next_is(b'{')? {
             return self.skip(1);
@@ -349,7 +352,7 @@ impl<R: Read> DumpReader<'_, R> {
         })
     }
 
-    /// Firefox's dumps do not have this key. The reader skips values of another type.
+    /// Reads `measurements`, a key that Firefox's dumps do not have. The reader skips values of another type.
     fn measurements(&mut self) -> Result<(), AnalyzeError> {
         if !self.next_is(b'{')? {
             return self.skip(1);

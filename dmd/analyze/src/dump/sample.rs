@@ -15,7 +15,7 @@ pub struct ByteSample {
 }
 
 impl ByteSample {
-    /// The maximum of the standard error of an amount in this sample. Both amounts are in bytes.
+    /// The maximum standard error of an amount of `bytes` bytes in this sample, in bytes.
     pub fn largest_error(&self, bytes: u64) -> f64 {
         sample::largest_error(bytes, self.mean)
     }

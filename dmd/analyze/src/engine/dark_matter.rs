@@ -49,7 +49,8 @@ pub struct DarkMatterRow {
     pub function: String,
     /// The type of unreported blocks; `None` if the stack does not name it.
     pub type_name: Option<String>,
-    /// The reporters. If several pairs of reporters reported blocks of this function, the pair with the most bytes.
+    /// The reporters. If several pairs of reporters reported blocks of this function, the pair with the most bytes is
+    /// named.
     pub reporters: String,
     /// Usable bytes.
     pub bytes: i128,

@@ -121,7 +121,7 @@ fn rewrite(path: &Path, dump: &Dump) -> Result<(), AnalyzeError> {
     Ok(())
 }
 
-/// A new file. Dropping it removes the file, unless the file has replaced the old one.
+/// A new file. Dropping this value removes the new file, unless the new file has replaced the old file.
 struct ReplacementFile(Option<PathBuf>);
 
 impl ReplacementFile {

@@ -7,7 +7,7 @@ use crate::dump::CallFrame;
 
 impl<'t> CallFrame<'t> {
     /// The crate of the function: from the path of the source file if the path contains a package's name, or else from
-    /// the function's name. If the file and the function are unknown, the name of the file or module.
+    /// the function's name. If neither contains a crate, returns the name of the source file or module.
     pub fn crate_name(&self) -> Cow<'t, str> {
         if let Some((name, _)) = self.file.and_then(|file| library(file).or_else(|| package(file))) {
             return name.replace('-', "_").into();

@@ -28,7 +28,7 @@ impl UnitName {
 }
 
 impl CrateFolders {
-    /// `crates` are the root folders of crates, each with the crate's name.
+    /// Stores the root folders of crates, each with the crate's name.
     pub(crate) fn new(mut crates: Vec<(String, String)>) -> Self {
         // The innermost folder that contains a file decides the file's crate.
         crates.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));

@@ -120,7 +120,7 @@ struct FoldedLine {
 }
 
 impl FoldedLine {
-    /// Adds a frame if there is room. Returns whether it did. Ignores an empty name.
+    /// Adds a frame if there is room. Returns whether it added the frame. Ignores an empty name.
     fn push(&mut self, name: &str) -> bool {
         if self.text.len() + name.len() >= self.room {
             return false;

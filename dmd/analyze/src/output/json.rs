@@ -10,13 +10,13 @@ use crate::records::{Analysis, BlockSums, CutStackId, KindSection, RecordTable, 
 ///
 /// The text is an object with these members:
 /// - `version`: 1.
-/// - `invocations`: `dmdEnvVar` and `mode` of each dump, and `at` with `peak` if the blocks are from the heap's peak.
-///   For a sample by bytes, `sampleBytes` is its mean distance.
+/// - `invocations`: `dmdEnvVar` and `mode` of each dump. `at` has the value `peak` if the blocks are from the heap's
+///   peak. For a sample by bytes, `sampleBytes` is its mean distance.
 /// - `total`: sums.
 /// - `kinds`: each with `kind`, sums, `records` (the number of records without filters), and `shown`, the list of
-///   records. A record has sums, `sizes` (pairs of usable size and count, as in the text; at the peak of a dump
-///   `meanSize` instead, unless there is one block), `addresses` (scan mode), and the stacks `allocatedAt` and
-///   `reportedAt`, innermost frame first.
+///   records. A record has sums, `sizes` (pairs of usable size and count, as in the text), `addresses` (scan mode), and
+///   the stacks `allocatedAt` and `reportedAt`, innermost frame first. At the peak of a dump, a record of several
+///   blocks has an empty list `sizes`, and `meanSize`.
 /// - `reportFaults`, if reporters reported pointers without a live block: `kind` (`not-heap`, `interior` or `freed`),
 ///   `path`, `count`, the first `address`, the function `reporter` with its `place`, and the stack `reportedAt`.
 /// - `tables`: the requested tables.

@@ -1,10 +1,14 @@
 //! Finds the function that contains a closure.
 //!
 //! Debug information with only lines names a closure by its number, with the module of its file:
-//! `boa_gc::{closure#0}<T>`. The stack often shows the function that contains the closure, in one of two ways. A frame
-//! that calls the closure has it among its types: `try_with<boa_gc::alloc_gc::{closure_env#0}<T>>`. Or only library
-//! functions are between the closure and a function of the same file, which passed the closure to them. If the stack
-//! shows the function in neither way, the closure keeps its name.
+//! `boa_gc::{closure#0}<T>`. The stack often shows the function that contains the closure, in one of two ways:
+//!
+//! - A frame that calls the closure has the closure among its types:
+//!   `try_with<boa_gc::alloc_gc::{closure_env#0}<T>>`.
+//! - Only library functions are between the closure and a function of the same file. This function passed the closure
+//!   to the library functions.
+//!
+//! If the stack does not show the function, the closure keeps its name.
 //!
 //! The code of async functions and blocks also has such names: `app::{async_fn#0}`. The functions of the runtime that
 //! poll the code have it among their types.
@@ -115,7 +119,7 @@ impl OuterFunctions {
         self.named.is_empty() && self.near.is_empty()
     }
 
-    /// The function, if all stacks agree.
+    /// The function that contains the closure; `None` if no function is known, or if several functions may contain it.
     fn function(&self) -> Option<&String> {
         let best = if self.named.is_empty() { &self.near } else { &self.named };
         best.first().filter(|_| best.len() == 1)

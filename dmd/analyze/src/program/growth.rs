@@ -42,8 +42,8 @@ struct GrowthRow {
 }
 
 impl HeapGrowth {
-    /// Compares two times of a recording. `symbolize` looks up the symbols of a dump with its stacks, such as by
-    /// `Dump::symbolize`.
+    /// Compares two times of a recording. `symbolize` looks up the symbols of a dump that has the recording's stacks,
+    /// for example with `Dump::symbolize`.
     ///
     /// # Errors
     ///

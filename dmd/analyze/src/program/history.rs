@@ -42,7 +42,7 @@ struct UsageRow {
     line: UsageLine,
 }
 
-/// Blocks of one site that were resized, and never to a smaller size.
+/// Blocks of one site that were resized, but never became smaller.
 #[derive(Debug)]
 struct GrownRow {
     holder: BlockHolder,

@@ -17,7 +17,7 @@ pub enum HolderKey {
     /// The innermost function on the allocation stack that the view does not fold.
     Site,
     /// The Rust type of the blocks, from their allocation stack. If the stack names no type, the function that
-    /// allocated.
+    /// allocated the blocks.
     Type,
     /// The crate of the site.
     Crate,

@@ -68,15 +68,15 @@ fn is_in_program(frame: &CallFrame<'_>) -> bool {
 
 /// The explanation of which blocks at the peak count as reported.
 const REPORTED_SINCE: &str =
-    "Reporters ran later: a block counts as reported if they reported a block of the same stack then.\n";
+    "Reporters ran later. A block counts as reported if they reported a block of the same stack.\n";
 
 /// The warning about a recording that started while the program ran.
 pub(super) const LATE: &str =
     "The recording began while the program ran. It contains neither older blocks nor their frees.\n";
 
 impl HeapOverview {
-    /// The facts of a dump, and the time that a view of the dump should show. This time is `at`. If `at` is `None`, it
-    /// is the peak if the heap has shrunk by more than a tenth since the peak, else the end.
+    /// The facts of a dump, and the time that a view of the dump should show: `at`. If `at` is `None`, the view should
+    /// show the end or, if the heap has shrunk by more than a tenth since the peak, the peak.
     ///
     /// A dump from a recording has the blocks of one time only: the view always shows this time.
     pub fn new(dump: &Dump, at: Option<DumpTime>) -> Self {
@@ -160,7 +160,7 @@ impl HeapOverview {
         let count = |count: u128| blocks(i128::try_from(count).unwrap_or(i128::MAX));
         let mark = mark(self.sample.is_some());
         if let Some(peak) = &self.peak {
-            // Only older dumps have another measure than the other amounts.
+            // In older dumps, the peak is in requested bytes, and all other amounts are in usable bytes.
             let measure = if peak.is_usable() { "" } else { " requested" };
             write!(
                 f,
@@ -213,7 +213,7 @@ impl HeapOverview {
         if let Some(sample) = &self.sample {
             let amounts = [1 << 20, 100 << 20];
             let [small, large] = amounts.map(|amount| size(whole(sample.largest_error(amount))));
-            // How many blocks of the sample were live at the peak is not known.
+            // The number of the sample's blocks that were live at the peak is unknown.
             let recorded = match (self.at, sample.recorded) {
                 (DumpTime::Peak, _) | (_, 0) => String::new(),
                 (_, recorded) => format!(" of {}", count(recorded.into())),

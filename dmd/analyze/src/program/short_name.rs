@@ -1,8 +1,8 @@
 //! Short names of functions and types: `Vec<String>`, `<VecWriter as TerminatingWrite>::terminate_ref`,
 //! `index::run::{closure}`.
 //!
-//! A name keeps the parts that distinguish it nearby: the last part of a type's path, the last two parts of a
-//! function's path. The full name and the source file are still available to views.
+//! A name keeps the parts that distinguish it from other names in a view: the last part of a type's path, the last two
+//! parts of a function's path. The full name and the source file are still available to views.
 
 /// Generic arguments that are the default allocator or hasher.
 const USUAL: &[&str] = &["Global", "RandomState", "System"];
@@ -41,7 +41,7 @@ fn shortened(name: &str, parts: KeptParts) -> String {
     let mut reader = NameReader { rest: name, depth: 0, inner: parts.inner };
     let mut short = reader.sequence(parts.outer, "");
     if !reader.rest.is_empty() {
-        // A closing bracket without an opening one: no compiler wrote this name, so it stays unchanged.
+        // A closing bracket without an opening bracket: no compiler wrote this name, so it stays unchanged.
         short = name.to_owned();
     }
     short

@@ -1,7 +1,7 @@
 //! Stacks as rows for a page: a tree of frames, and rows. Each row has its frame in the tree, its site, its type and
 //! its crate.
 //!
-//! A row represents all stacks that look equal in a view. The user of the rows defines their amounts.
+//! A row represents all stacks that look equal in a view. The code that uses the rows defines the amounts of each row.
 
 use memory_report::TextPool;
 use rustc_hash::FxHashMap;

@@ -105,7 +105,7 @@ impl<'a> StackText<'a> {
             options.folds.reason(frame).or_else(|| is_framework(frame).then_some(FoldReason::Library))
         };
         let FoldedStack { shown, inner, outer } = FoldedStack::with_reasons(all.len(), fold);
-        // If all frames are folded, `FoldedStack` still shows one of them.
+        // If all frames are folded, `FoldedStack` still shows one frame.
         let is_all_folded = matches!(shown[..], [only] if fold(only).is_some());
         let outer = match () {
             () if options.verbose => outer,

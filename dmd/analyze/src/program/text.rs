@@ -150,7 +150,8 @@ fn mean(record: &StackRecord) -> String {
     }
 }
 
-/// The sizes of a record's blocks, such as `: 8.00 MiB x 5, 2.00 MiB`, as many as there is room for.
+/// The sizes of a record's blocks, such as `: 8.00 MiB x 5, 2.00 MiB`: at most four sizes, and only as many as fit in
+/// `room` characters.
 fn sizes(record: &StackRecord, room: usize) -> String {
     if record.estimated || record.sizes.is_empty() || record.sums.num == 1 {
         return String::new();

@@ -36,7 +36,7 @@ impl TimelineOptions {
         Self { rows, ..self }
     }
 
-    /// Sets the maximum of cells. If there would be more, slices become longer. Default: 1,000,000.
+    /// Sets the maximum of cells. If the table would have more cells, slices become longer. Default: 1,000,000.
     #[must_use]
     pub fn cells(self, cells: usize) -> Self {
         Self { cells, ..self }
@@ -144,7 +144,7 @@ impl Timeline {
         &self.rows
     }
 
-    /// The bounds of the slices, as times since the start of the recording. One of them is the time of the peak.
+    /// The bounds of the slices, as times since the start of the recording. One bound is the time of the peak.
     pub fn bounds(&self) -> impl ExactSizeIterator<Item = Duration> + '_ {
         self.sliced.bounds.iter().map(|bound| Duration::from_nanos(bound.nanoseconds))
     }

@@ -78,7 +78,7 @@ pub struct BlockChanges<'r> {
 }
 
 impl<'r> BlockChanges<'r> {
-    /// `player` starts the replay with the blocks that are older than the recording.
+    /// Starts an iteration. `player` starts the replay with the blocks that are older than the recording.
     pub(super) fn new<F>(which: ChangeFilter, until: ReplayEnd, player: F) -> Result<Self, AnalyzeError>
     where
         F: FnOnce(&mut PendingChanges) -> Result<RecordingPlayer<'r>, AnalyzeError>,

@@ -20,7 +20,7 @@ pub(crate) struct TimedEvent {
 pub(crate) enum EventKind {
     Begin(RecordedBlock),
     End,
-    /// The block ends because it is moved. The thread's next [`Begin`](Self::Begin) is its new place.
+    /// The block ends because it is moved. The thread's next [`Begin`](Self::Begin) is the block's new place.
     EndByMove,
     /// The move failed: the block is still at its old place.
     Back(RecordedBlock),

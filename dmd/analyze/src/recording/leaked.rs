@@ -34,7 +34,7 @@ pub(crate) struct LeakedStack {
     pub(crate) sizes: FxHashMap<u64, u64>,
 }
 
-/// The blocks that the program freed in one go before a time.
+/// The blocks that the program freed before a time, while the heap only shrank.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FreedBefore {
     /// Usable bytes.
@@ -63,7 +63,8 @@ impl ReplayObserver for LeakObserver {
 }
 
 impl Recording {
-    /// The blocks that are alive at a time, and the blocks that the program freed in one go before this time.
+    /// The blocks that are alive at a time, and the blocks that the program freed before this time, while the heap
+    /// only shrank.
     pub(crate) fn leaked(&mut self, at: Moment) -> Result<(Vec<LeakedStack>, FreedBefore), AnalyzeError> {
         if let Moment::After(_) = at {
             super::reached(at, &self.outline()?)?;

@@ -38,7 +38,7 @@ pub(crate) struct ThreadMerge<'r> {
     cursors: Vec<ThreadCursor>,
     /// The key of each thread's next event, or a smaller key.
     waiting: BinaryHeap<Reverse<(u64, u32)>>,
-    /// The thread that has the next events, up to the key of the next other thread.
+    /// The thread whose events are next, while their keys are at most `bound`.
     current: Option<u32>,
     bound: u64,
     kept: usize,

@@ -24,7 +24,7 @@ pub enum Moment {
     Peak,
     /// The time of the last event.
     End,
-    /// This long after the start. All events up to then have happened.
+    /// This long after the start. All events up to this time have happened.
     After(Duration),
 }
 
@@ -68,7 +68,7 @@ impl FromStr for Moment {
 }
 
 impl Moment {
-    /// The time since the start of the recording that has these facts.
+    /// The time since the start of the recording. `outline` contains the facts of the recording.
     pub fn time(self, outline: &RecordingOutline) -> Duration {
         match self {
             Self::Peak => outline.peak.time,

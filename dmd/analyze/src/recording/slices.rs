@@ -1,7 +1,7 @@
 //! A recording as a table: for each row of stacks, the blocks by the slices of time in which they began and ended.
 //!
-//! The table gives the blocks that are alive at the end of a slice, and the part of them that began after the end of an
-//! earlier slice.
+//! The table gives the blocks that are alive at the end of a slice, and the part of these blocks that began after the
+//! end of an earlier slice.
 
 use std::collections::BTreeMap;
 
@@ -81,7 +81,7 @@ pub(crate) struct SliceTable {
 }
 
 impl SliceObserver {
-    /// `bounds` must be ascending.
+    /// Starts a table with these rows and bounds. `bounds` must be ascending.
     pub(crate) fn new(rows: Vec<u32>, bounds: Vec<SliceBound>, max_cells: usize) -> Self {
         Self {
             rows,
@@ -148,7 +148,7 @@ impl SliceObserver {
             }
         }
         if kept.len() == self.bounds.len() {
-            // All bounds that are left must stay. So the number of cells is bounded by these few slices and the rows.
+            // All remaining bounds must stay. So the number of cells is bounded by these few slices and the rows.
             self.max_cells = usize::MAX;
             return;
         }

@@ -56,7 +56,7 @@ impl StackFilter {
     /// searches the lines that an analysis prints.
     pub(crate) fn keeps<'t>(&self, mut frames: impl Iterator<Item = (usize, FrameText<'t>)>) -> bool {
         let text = &*self.text;
-        // Only a text with such a start can match a part of the frame's number.
+        // Only a text that starts with a space, `#` or a digit can match a part of the frame's number.
         let with_number = text.starts_with(|c: char| c == ' ' || c == '#' || c.is_ascii_digit());
         let has = |(number, frame): (usize, FrameText<'_>)| {
             let rest = frame.without_stand_in();

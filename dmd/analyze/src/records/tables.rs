@@ -22,7 +22,7 @@ pub(crate) struct RecordTable {
     pub(crate) rows: Vec<TableRow>,
     /// The number of rows without the limit.
     pub(crate) all: usize,
-    /// The sums of blocks whose type is known, partly known, and unknown. Only for [`TableKey::Type`].
+    /// The sums of blocks whose type is known, partly known, and unknown; empty except for [`TableKey::Type`].
     pub(crate) parts: Vec<TableRow>,
 }
 
@@ -83,7 +83,7 @@ fn by_type(blocks: &FilteredBlocks<'_, '_>) -> Vec<RecordTable> {
     let tables = blocks.by(TableKey::Type, |dump, block, _| verdict(dump, block), name);
     let known = |verdict: Option<&TypeVerdict>| match verdict {
         Some(TypeVerdict::Typed { certainty: TypeCertainty::Certain, .. }) => "type known",
-        Some(TypeVerdict::Typed { .. }) => "type known, or another of the same layout",
+        Some(TypeVerdict::Typed { .. }) => "type known, or another type of the same layout",
         Some(TypeVerdict::Chunk { .. }) => "chunks of arenas",
         Some(TypeVerdict::In { .. }) => "only the function known",
         None => "without a stack",

@@ -3,8 +3,8 @@
 //! In debug information with only lines, an inlined function has neither path nor crate: `alloc`, `record`,
 //! `{closure#0}`. Such a function belongs to the allocator if it was inlined into a named function of the allocator.
 
-/// Functions that the compiler generates for `#[global_allocator]`. Every block of a Rust program passes through one of
-/// these.
+/// Functions that the compiler generates for `#[global_allocator]`. A Rust program allocates and frees every block
+/// through these functions.
 const ENTRIES: &[&str] = &["__rust_alloc", "__rust_alloc_zeroed", "__rust_realloc", "__rust_dealloc"];
 
 /// The trait that every global allocator implements.

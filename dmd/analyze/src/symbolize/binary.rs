@@ -27,7 +27,7 @@ pub(super) struct BinaryFiles {
     pub(super) split: SplitPlaces,
     /// A debug file that the search rejected because it comes from another build.
     pub(super) other: Option<PathBuf>,
-    /// The number to add to an offset.
+    /// The number to add to an offset of the dump, for an address in the file.
     pub(super) base: u64,
     /// Whether the build id of the file was checked.
     pub(super) checked: bool,
@@ -45,7 +45,8 @@ struct FileFacts {
 }
 
 impl BinaryFiles {
-    /// `module` is the dump's entry for the file. `time` is the time of the dump, in seconds since 1970.
+    /// Finds the files of a module. `module` is the dump's entry for the file. `time` is the time of the dump, in
+    /// seconds since 1970.
     pub(super) fn find(
         file: &str,
         module: Option<&LoadedModule>,
@@ -81,7 +82,7 @@ impl BinaryFiles {
         }
     }
 
-    /// Collects the files of the loaded program. Its lines may be in another file.
+    /// Collects the files of the loaded program. The program's lines may be in a separate debug file.
     fn with_debug(path: &Path, known: FileFacts, options: &SymbolOptions) -> Self {
         let mut binary = Self {
             debug: path.to_owned(),
@@ -198,7 +199,7 @@ fn linked<'o>(
     found.into_iter()
 }
 
-/// The checksum in a link to a debug file, which is the CRC of gzip.
+/// The checksum of a file, as a link to a debug file contains it: the CRC of gzip.
 fn checksum_of(path: &Path) -> io::Result<u32> {
     let mut file = File::open(path)?;
     let mut sum = flate2::Crc::new();

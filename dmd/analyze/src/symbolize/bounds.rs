@@ -182,7 +182,7 @@ impl Reader for BoundedSlice<'_> {
         Reader::to_string(&self.bytes)
     }
 
-    /// The text. If the text exceeds the maximum length of a name, only its start: one byte more than the maximum.
+    /// The text. A text that exceeds the maximum length of a name is cut to one byte more than the maximum.
     fn to_string_lossy(&self) -> Result<Cow<'_, str>> {
         let all = self.bytes.slice();
         let kept = &all[..all.len().min(LONGEST_NAME + 1)];

@@ -328,8 +328,8 @@ impl<'s> DebugFile<'s> {
     }
 }
 
-/// The name of an async function for its code: `app::load<u8>` for `app::load::{async_fn#0}<u8>`. Without a function
-/// behind the crate, the name stays as it is.
+/// The name of an async function for its code: `app::load<u8>` for `app::load::{async_fn#0}<u8>`. A name without a
+/// function between the crate and `{async_fn#0}` stays unchanged.
 fn async_function(mut name: String) -> String {
     let code = match *segments(&name) {
         [_, _, .., last] if last.starts_with("{async_fn#") => last.len(),

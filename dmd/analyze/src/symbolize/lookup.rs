@@ -97,7 +97,7 @@ pub(super) fn all(lookups: &[FileLookup], options: &SymbolOptions) -> Vec<Lookup
     };
     let unpacking = ByteAllowance::new(options.max_bytes);
     let text = ByteAllowance::new(options.max_bytes);
-    // One file after another, so that the order of threads does not decide which files exceed the limit.
+    // Opens one file after another, so that the order of threads does not decide which files exceed the limit.
     let maps: Vec<Result<MappedFiles, String>> =
         lookups.iter().map(|lookup| MappedFiles::open(&lookup.binary, &unpacking)).collect();
     let sections: Vec<OnceLock<Result<SymbolSections<'_>, String>>> =

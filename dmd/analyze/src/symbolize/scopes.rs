@@ -1,7 +1,8 @@
 //! Finds the full names of functions from the namespaces and types that contain their entries.
 //!
-//! Mangled names lack the types of a generic function, and inlined functions have no mangled name. Entries contain
-//! both. But an entry refers only to the entries inside of it, not to the entry that contains it.
+//! Mangled names lack the types of a generic function, and inlined functions have no mangled name. The entries of debug
+//! information contain these types and names. But an entry refers only to the entries inside of it, not to the entry
+//! that contains it.
 
 use std::collections::HashMap;
 
@@ -128,8 +129,8 @@ impl<'s> UnitScopes<'s> {
         Some(found)
     }
 
-    /// The names of the scopes of a function, joined by `::`. Outer names are left out once the length exceeds the
-    /// maximum length of a name.
+    /// The names of the scopes of a function, joined by `::`. If the text exceeds the maximum length of a name, the
+    /// remaining outer names are left out.
     fn path(&self, at: UnitOffset) -> String {
         let index = self.functions.binary_search_by_key(&at, |(offset, _)| *offset);
         let mut scope = index.ok().and_then(|index| self.functions[index].1);

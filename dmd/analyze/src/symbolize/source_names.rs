@@ -45,7 +45,7 @@ impl SourceNames {
     }
 
     /// The path of the function around a line, without the module of the file. `own` is the function's name in debug
-    /// information. `None` if no function of the source fits, or if several fit.
+    /// information. `None` if no function of the source fits, or if several functions fit.
     pub(super) fn path(&mut self, file: &str, line: u32, own: &str) -> Option<String> {
         let built = self.built?;
         if !self.files.contains_key(file) {
@@ -94,7 +94,7 @@ fn read(file: &str, built: SystemTime) -> Option<String> {
         return None;
     }
     let mut text = String::new();
-    // The file may grow meanwhile.
+    // The file may have grown since its length was checked.
     File::open(file).ok()?.take(LARGEST).read_to_string(&mut text).ok()?;
     Some(text)
 }
@@ -166,7 +166,7 @@ fn is_word(token: &str) -> bool {
     token.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// Words, and single characters that are not part of a word, of comments or of texts.
+/// The words of a source, and each other character as its own token. Comments and texts are left out.
 struct SourceTokens<'s> {
     rest: &'s str,
     line: u32,
@@ -250,7 +250,8 @@ impl<'s> SourceTokens<'s> {
         Some(0)
     }
 
-    /// The type of an implementation, from behind `impl` to its brace. `None` if it has no name.
+    /// The type of an implementation, from the text between `impl` and the opening brace. `None` if the type has no
+    /// name.
     fn implemented(&mut self) -> Option<String> {
         let (mut depth, mut name, mut is_over) = (0_usize, None, false);
         let mut last = ' ';
@@ -286,7 +287,7 @@ fn quoted(text: &str, quote: u8) -> usize {
             _ => at += 1,
         }
     }
-    // The byte behind the last one may be inside of a character.
+    // If the last byte is a backslash, `at` is beyond the end.
     bytes.len()
 }
 
@@ -346,7 +347,7 @@ mod tests {
         }
     }
 
-    /// Any text ends, without a panic.
+    /// The parser reaches the end of any text, without a panic.
     #[test]
     fn hostile_sources_are_read() {
         let parts = [

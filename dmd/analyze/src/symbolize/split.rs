@@ -1,4 +1,4 @@
-//! Debug information in separate files: one file for each unit (`.dwo`), or one package of them (`.dwp`).
+//! Debug information in separate files: one file for each unit (`.dwo`), or one package with all units (`.dwp`).
 //!
 //! Each unit has an id, so the look-up never uses files of another build.
 
@@ -69,8 +69,8 @@ impl SplitStorage {
         self.bounds.alloc(bounds)
     }
 
-    /// Opens a file, and returns its sections by name. `None` if the file is not of this kind, or exceeds the limit for
-    /// unpacking.
+    /// Opens a file, and returns its sections by name. `None` if the file is not a readable object file, or exceeds the
+    /// limit for unpacking.
     fn open<'s>(
         &'s self,
         path: &Path,

@@ -11,7 +11,7 @@ use super::symbols::{Library, frames};
 
 /// A library with a function `outer` of 4,096 bytes, and the debug information in `entries`. The numbers of its
 /// abbreviations: 1 is the unit, 2 a function, 3 an inlined call, 4 a function that refers to another function, 5 a
-/// block, 6 a namespace, 7 the same as 4 with a place, 8 a function at a list of places.
+/// block, 6 a namespace, 7 a function like 4 with an address range, 8 a function with a list of address ranges.
 fn assemble(folder: &Path, entries: &str, ranges: &str) -> Library {
     let source = format!(
         r#".text

@@ -74,7 +74,7 @@ fn a_block_of_the_peak_is_reported_if_one_of_its_stack_is() {
     assert_eq!(overview.at, DumpTime::Peak);
     assert!(overview.to_string().ends_with(
         "\nAt the peak (--at end shows the end):\n\
-         Reporters ran later: a block counts as reported if they reported a block of the same stack then.\n"
+         Reporters ran later. A block counts as reported if they reported a block of the same stack.\n"
     ));
     let dump = dump.at(DumpTime::Peak).unwrap();
     assert_eq!(dump.mode(), Mode::DarkMatter);

@@ -139,7 +139,7 @@ fn synp() {
     check("synp", [80.0, 80.0, 95.0]);
 }
 
-/// The memory without a type is in nodes of the skip list and in values of the database: they are also allocated as
+/// The memory without a type is in nodes of the skip list and in values of the database: the program allocates them as
 /// untyped bytes.
 #[test]
 fn jemalloc() {

@@ -223,7 +223,7 @@ fn a_dump_of_a_recording_has_one_time_only() {
     let error = recording.state_at(Moment::End).unwrap().at(DumpTime::Peak).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "it does not have the blocks of that time: only a recording has the blocks of every time"
+        "the dump does not have the blocks of that time: only a recording has the blocks of every time"
     );
 }
 

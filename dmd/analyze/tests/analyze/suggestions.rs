@@ -127,7 +127,7 @@ fn ours_and_a_dependency_s_are_told_apart() {
 
 3. 998 bytes (33.30%) in 1 block
    998 bytes, allocated by ??? at /usr/lib/libz.so.1 +0x10
-   no symbols: build with debug information, or give its folder with --symbols
+   no symbols: build with debug information, or pass the folder of the symbols to --symbols
 
 A tag counts the blocks of the allocator that the program declares:
    memory_reporter::global_allocator!(std::alloc::System);
@@ -188,7 +188,10 @@ fn foreign_memory_gets_a_tag_and_never_a_derive() {
     assert!(text.contains("CountingMalloc") && !text.contains("tag("), "{text}");
     // The recorded frames end in the library.
     let text = advice(&[&[&push, &inner]]);
-    assert!(text.starts_with("   no function of the program is on its stacks: record more frames"), "{text}");
+    assert!(
+        text.starts_with("   no function of the program is on these stacks: record more frames"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -242,13 +245,13 @@ fn a_value_in_an_arc_is_registered() {
    let _registration = memory_reporter::register_weak(&value);  // value: the Arc of Cache
 "
     );
-    // Another value, perhaps a part of the value in the `Arc`.
+    // The second suggestion is for another value, which may be a part of the value in the `Arc`.
     assert_eq!(
         found.suggestions[1].advice(),
         "   \
 #[derive(memory_reporter::MallocSizeOf)]  // on app::Entry
    memory_reporter::define_reporter!(\"explicit/collect\", Heap, &VALUE, \"Memory used by collect.\");  // VALUE: your static
-   or, as a part of the Arc<app::Cache>: derive for it, too, and memory_reporter::register_weak(&value);
+   or, if the Arc<app::Cache> holds VALUE: derive for app::Cache, and memory_reporter::register_weak(&value);
    or, without a static: at the start of app::collect (src/app.rs:9):
    let _tag = memory_reporter::tag(\"explicit/collect\");
 "
@@ -302,7 +305,7 @@ fn without_lines_a_program_s_own_crate_is_known_by_its_name() {
 
 #[test]
 fn what_debug_information_would_tell_is_said() {
-    let said = "   to see its type and line, build with debug information (lines are enough)\n";
+    let said = "   to see the type and the line, build with debug information (lines are enough)\n";
     let grow = "alloc::raw_vec::RawVecInner<A>::grow[/home/me/my-app +0x20]";
     for (frame, expected) in [
         ("my_app::cache::fill[/home/me/my-app +0x10]", true),

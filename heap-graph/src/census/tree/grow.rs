@@ -19,7 +19,7 @@ struct TreeGrowth<'a> {
 }
 
 impl TreeGrowth<'_> {
-    /// Adds a report to its node. It recurses, since breakdowns nest only a few levels.
+    /// Adds a report to its node. The function may recurse, because breakdowns nest only a few levels.
     ///
     /// A node is settled when its whole report is in the tree. The frames between two stacks are settled last, as in
     /// Firefox. The order of nodes with equal counts depends on the order of settling.

@@ -62,7 +62,7 @@ pub(crate) struct Discriminant {
 }
 
 impl Discriminant {
-    /// A number with all of its bits.
+    /// A discriminant whose value is complete, not cut to fewer bits.
     pub(super) fn whole(value: u128) -> Self {
         Self { value, bits: u128::BITS }
     }

@@ -19,8 +19,8 @@ const NEAR: usize = 3;
 /// The size of one piece of memory that is searched for arenas.
 const PIECE: u64 = 1 << 20;
 
-/// The values in chunks are read at most this many times the bytes of the chunks: many slices may lead to parts of one
-/// array.
+/// The limit for the bytes read of values in chunks, as a multiple of the chunks' bytes. It is needed because many
+/// slices may lead to parts of one array.
 const READ_AT_MOST: u64 = 8;
 
 impl Inference<'_, '_, '_> {
@@ -35,7 +35,7 @@ impl Inference<'_, '_, '_> {
     }
 
     /// Finds chunks by the arena's function in their allocation stacks. The arena itself may be on a thread's stack, so
-    /// a known pointer to a chunk may not exist.
+    /// a chunk may exist without a known pointer to it.
     pub(super) fn find_chunks(&mut self) {
         let mut footers = None;
         for index in 0..self.heap.blocks.len() {
@@ -165,7 +165,7 @@ impl TypedHeap<'_> {
                         chunk.note(piece[near].iter().copied());
                     }
                 }
-                // The next piece overlaps the end of this piece, so one of the two contains each arena whole.
+                // The next piece overlaps the end of this piece, so each arena is completely in one of the pieces.
                 at = at.saturating_add(PIECE - 8 * (2 * NEAR) as u64);
             }
         };

@@ -57,7 +57,8 @@ impl Inference<'_, '_, '_> {
             return false;
         }
         let info = self.heap.walk.info();
-        // The pointer's capacity is the block's size: the elements changed in place, or the buffer was handed over.
+        // The pointer's capacity is the block's size: the elements changed in place, or a value of another type took
+        // over the buffer.
         let is_buffer = match known {
             TypedContents::Slice { .. } => true,
             TypedContents::One(of) => matches!(info.get(of).kind, TypeKind::Array(_, Some(_))),
@@ -79,7 +80,7 @@ impl Inference<'_, '_, '_> {
         if known.is_like(said.contents) && info.name(named) == info.name(owned) {
             return true;
         }
-        // If pointers of a type lead to values of several sizes, the type stands for other types.
+        // If pointers of a type also lead to larger blocks, the type is only the header of other types.
         if self.evidence.is_header(info.same_as(owned)) {
             return false;
         }

@@ -4,8 +4,8 @@ use dmd_analyze::image::StoppedThread;
 
 use super::MemorySource;
 
-/// Reads from a first source, and from a second source at addresses that the first does not have. For example, a scan
-/// dump has the contents of blocks, and a core file has statics.
+/// Reads from a first source, and from a second source at addresses that the first source does not contain. For
+/// example, a scan dump contains blocks, and a core file contains statics.
 #[derive(Debug)]
 pub struct LayeredMemory<'m> {
     first: &'m dyn MemorySource,

@@ -164,7 +164,7 @@ impl PlanCache<'_> {
         }
     }
 
-    /// The step for elements, if the elements have steps.
+    /// The step that repeats the plan of an element; `None` if the element's plan is empty.
     pub(super) fn repeat(
         &mut self,
         at: u64,

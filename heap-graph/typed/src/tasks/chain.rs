@@ -70,7 +70,7 @@ pub(super) struct TaskFinder<'h, 'i> {
     reader: MemoryReader<'h>,
     coroutines: ValueWalk<'i>,
     pointers: ValueWalk<'i>,
-    /// The futures of each block with futures, without futures inside of others.
+    /// The futures of each block with futures, without futures inside of other futures.
     of_blocks: HashMap<usize, Vec<BlockFuture>>,
     /// The blocks with a future that another future awaits.
     pub(super) awaited: BTreeSet<usize>,
@@ -205,7 +205,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
         Some(FuturePlace { block: coroutine.block, at, of: info.type_at(awaitee.of)?, named: false })
     }
 
-    /// The futures in a place. If the place contains no futures, the futures behind the pointers of the place.
+    /// Returns the futures in a place. If the place contains no futures, returns the futures behind its pointers.
     fn futures(&mut self, place: FuturePlace, depth: u32) -> Vec<BlockFuture> {
         let info = self.heap.walk.info();
         let mut all = Vec::new();

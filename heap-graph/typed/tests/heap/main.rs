@@ -157,7 +157,8 @@ fn unused_memory_is_found() {
     let nodes = ["LeafNode<u64,", "InternalNode<u64,"].map(row);
     assert_eq!(nodes.map(|row| row.full_places).iter().sum::<u64>(), 30);
     assert!(nodes.iter().all(|row| row.places == 11 * row.blocks), "{nodes:?}");
-    // Each node has room for 11 keys with their values. A node with child nodes also has room for a pointer for each.
+    // Each node has room for 11 keys with their values. A node with child nodes also has room for a pointer
+    // for each key.
     let nodes = |prefix: &str, each: u64| {
         let unused: u64 = rows.iter().filter(|row| row.0.starts_with(prefix)).map(|row| row.2).sum();
         assert_eq!(unused % each, 0, "{rows:?}");

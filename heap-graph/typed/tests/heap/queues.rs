@@ -53,7 +53,7 @@ fn places_that_are_empty_now_hold_nothing() {
     let broadcast =
         "[tokio::loom::std::mutex::Mutex<tokio::sync::broadcast::Slot<Arc<Item<3>>>>] [].val.Some";
     assert_eq!(of(3), [(broadcast, &[0, 1, 2][..])]);
-    // The waiting thread holds the value, and no block does.
+    // Only the waiting thread holds the value.
     let waits = |block: &usize| heap.type_name(*block).ends_with("::Item<4>");
     assert_eq!(((0..heap.blocks().len()).filter(waits).count(), of(4)), (1, Vec::new()));
     let array = "[crossbeam_channel::flavors::array::Slot<Box<Item<5>>>] [].msg";

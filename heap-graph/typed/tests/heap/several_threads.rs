@@ -78,7 +78,7 @@ fn several_threads_find_the_same_fault() {
         assert!(DebugInfo::read_on(&damaged, 4).is_err(), "{parts:?}");
         check(&damaged, &format!("{parts:?}"));
     }
-    // Damage inside units, which may cause an error. The last rounds damage each of four parts.
+    // Damages the insides of units. Reading may then fail. The last rounds damage each of four parts.
     for round in 1..6 {
         let mut damaged = whole.clone();
         for part in (1..5).filter(|part| round > 3 || part % round == 0) {

@@ -21,7 +21,7 @@ fn libdmd() -> &'static Path {
     LIBRARY.get_or_init(|| {
         let test = std::env::current_exe().unwrap();
         let target = test.parent().unwrap().parent().unwrap().with_file_name("libdmd");
-        // `./test` has already built it.
+        // If the variable is set, `./test` has already built the library.
         if std::env::var_os("PROGRAMS_ARE_BUILT").is_none() {
             let mut cargo = Command::new(env!("CARGO"));
             cargo.args(["build", "--quiet", "--profile", "dist", "-p", "dmd-preload", "--target-dir"]);

@@ -1,5 +1,5 @@
-//! Types with equal layouts, for which the compiler keeps only one function. Also blocks whose type differs from the
-//! type that their stacks name. Unlike other victims, this one is compiled with optimization, by a test.
+//! Types with equal layouts, for which the compiler keeps only one function, and blocks whose type differs from the
+//! type that their stacks name. Unlike for other victims, a test compiles this program with optimization.
 
 #![allow(dead_code, reason = "only the types and the blocks count")]
 

@@ -118,10 +118,10 @@ fn store() -> Store {
     let before = wrapped.drain(..5).map(Moved).collect();
     wrapped.extend((6..11).map(item));
     assert!(wrapped.capacity() == 8 && wrapped.as_slices().0.len() == 3);
-    // 20 values, and 7 removed.
+    // 20 values stay, and 7 values are removed.
     let mut by_number: HashMap<u64, Of<8>> = (0..27).map(|number| (number, item(number))).collect();
     let removed = (20..27).filter_map(|number| by_number.remove(&number)).map(Moved).collect();
-    // 40 values, and 10 removed.
+    // 40 values stay, and 10 values are removed.
     let mut tree: BTreeMap<Of<10>, Of<11>> = (0..50).map(|number| (item(number), item(number))).collect();
     let cut = (0..10).filter_map(|number| tree.remove_entry(&Item(5 * number)));
     let cut = cut.map(|(key, value)| (Moved(key), Moved(value))).collect();

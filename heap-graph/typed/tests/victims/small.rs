@@ -1,4 +1,4 @@
-//! Small vectors, inline and on the heap. A test compiles it with both forms of the crate smallvec.
+//! Small vectors, inline and on the heap. A test compiles this program with both forms of the crate smallvec.
 
 use std::hint::black_box;
 use std::mem::forget;

@@ -8,10 +8,10 @@ use super::owner::MemoryOwner;
 use super::site::{OwnerKey, base_name};
 use crate::print::CleanText;
 
-/// The functions of the program that advice lists.
+/// The maximum number of the program's functions that advice lists.
 const CALLERS: usize = 3;
 
-/// The lines that advice lists for a function.
+/// The maximum number of lines that advice lists for a function.
 const LINES: usize = 4;
 
 impl SuggestedSite {
@@ -48,7 +48,7 @@ impl MemoryOwner {
     pub(super) fn write_advice(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.key {
             OwnerKey::Unknown(_) => f.write_str(
-                "   no symbols: build with debug information, or give its folder with --symbols\n",
+                "   no symbols: build with debug information, or pass the folder of the symbols to --symbols\n",
             ),
             OwnerKey::C(_) => f.write_str(
                 "   report it where the program holds it: DMDReport(pointer) for each block, then DMDDump(path) (dmd.h)\n",
@@ -69,7 +69,7 @@ impl MemoryOwner {
         }
         if self.calls.is_empty() {
             let more = if self.is_cut { ": record more frames with --max-frames 256" } else { "" };
-            writeln!(f, "   no function of the program is on its stacks{more}")?;
+            writeln!(f, "   no function of the program is on these stacks{more}")?;
         }
         self.write_tag(f, "before the call in")?;
         if OTHER_CRATES.contains(&name) {
@@ -110,7 +110,7 @@ impl MemoryOwner {
             let held = CleanText(held);
             writeln!(
                 f,
-                "   or, as a part of {more} Arc<{held}>: derive for it, too, and memory_reporter::register_weak(&value);"
+                "   or, if {more} Arc<{held}> holds VALUE: derive for {held}, and memory_reporter::register_weak(&value);"
             )?;
         }
         self.write_tag(f, "or, without a static: at the start of")
@@ -155,7 +155,7 @@ impl MemoryOwner {
         listed(&names)
     }
 
-    /// A path for the report: a library, the module of a type or function, or its name.
+    /// A path for the report: a library, the module of a type or function, or the name of the type or function.
     fn path(&self) -> String {
         let name = match &self.key {
             OwnerKey::Library(name) | OwnerKey::System(name) => name.clone(),
@@ -175,8 +175,8 @@ impl MemoryOwner {
     }
 }
 
-/// Whether the crate is a standard library, `memory_reporter` or `dmd`. Such a crate has only few blocks of its own,
-/// and they need no reporter.
+/// Whether the crate is a standard library, `memory_reporter` or `dmd`. Such a crate has only few blocks of its own.
+/// These blocks need no reporter.
 fn is_support(name: &str) -> bool {
     ["std", "core", "alloc", "memory_reporter", "memory_report", "dmd"].contains(&name)
 }

@@ -17,7 +17,7 @@ pub(super) struct MemoryOwner {
     pub(super) types: Vec<String>,
     /// The first type in `types` that the program keeps in an `Arc`.
     pub(super) in_arc: Option<String>,
-    /// At most two of all types that the program keeps in an `Arc`, whatever their owner is.
+    /// At most two types that the program keeps in an `Arc`. They may belong to other owners.
     pub(super) other_arcs: Vec<String>,
     /// The functions of the program and their short places: first the place with the most bytes.
     pub(super) calls: Vec<(String, String)>,
@@ -133,7 +133,7 @@ impl OwnerGroups {
         self.0.entry(facts.key.clone()).or_default().add(facts);
     }
 
-    /// Makes a suggestion for each owner. `in_arcs` contains the types of the program that it keeps in an `Arc`.
+    /// Makes a suggestion for each owner. `in_arcs` contains the program's types that the program keeps in an `Arc`.
     pub(super) fn suggestions(
         mut self,
         in_arcs: &BTreeSet<String>,

@@ -106,7 +106,7 @@ impl<'a> SiteFinder<'a> {
         };
         let own_at = if dependency { caller } else { Some(at) };
         let call = own_at.map(named);
-        // The called crate: the program calls its function, or it runs the thread.
+        // The called crate: the program calls a function of this crate, or this crate runs the thread.
         let is_library = |at: &usize| fold(*at).is_none() && self.is_library(&frames[*at]);
         let called = (at..own_at.unwrap_or(frames.len())).rev().find(is_library);
         let called = called.map_or_else(|| site.module.clone(), |at| frames[at].crate_name().into_owned());
@@ -218,7 +218,8 @@ pub(super) fn base_name(function: &str) -> String {
     names.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("::")
 }
 
-/// Whether a function of the program is of C or C++: its name has no crate, or its source file is not of Rust.
+/// Whether a function of the program is written in C or C++: its name has no crate, or its source file is not a Rust
+/// file.
 fn is_c(function: &str, place: &str) -> bool {
     let has_source = !place.is_empty() && !place.contains(" +0x");
     if has_source { !place.contains(".rs") } else { !function.contains("::") }

@@ -262,7 +262,7 @@ impl PartialBlock {
         })
     }
 
-    /// Firefox's dumps do not have this key. The reader ignores values of another type.
+    /// Reads the reporters of a block. Firefox's dumps do not have them. The reader ignores values of another type.
     fn reporters(&mut self, scan: &mut TextScan<'_>) -> Result<(), ScanStop> {
         self.reporters = [NOBODY; 2];
         scan.expect(b'[', "`[`")?;

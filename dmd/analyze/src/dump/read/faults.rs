@@ -22,7 +22,8 @@ pub(super) struct WrittenFault {
 }
 
 impl<R: Read> DumpReader<'_, R> {
-    /// Firefox's dumps do not have this key. The reader skips faults of another kind, and values of another type.
+    /// Reads `reportFaults`, a key that Firefox's dumps do not have. The reader skips faults of an unknown kind, and
+    /// values of another type.
     pub(super) fn faults(&mut self) -> Result<(), AnalyzeError> {
         self.faults.clear();
         if !self.next_is(b'[')? {

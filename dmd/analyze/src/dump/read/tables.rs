@@ -109,7 +109,7 @@ impl<R: Read> DumpReader<'_, R> {
         Ok(())
     }
 
-    /// Combines the parts to a dump.
+    /// Combines the parts into a dump.
     pub(super) fn dump(self) -> Result<Dump, AnalyzeError> {
         if !self.version {
             return Err(missing("version"));

@@ -43,7 +43,7 @@ impl<'t> ValueKind<Cow<'t, str>> {
     }
 }
 
-/// Reads a size or a count. The inner error is its fault.
+/// Reads a size or a count. The inner error is the fault of the value.
 #[inline]
 pub(super) fn size(scan: &mut TextScan<'_>, depth: u32) -> Result<Result<u64, &'static str>, ScanStop> {
     let first = scan.peek()?;

@@ -60,8 +60,7 @@ struct ElfHeaders {
 }
 
 impl ElfHeaders {
-    /// Reads the headers from memory. Some core files leave out unchanged pages: then reads the headers from the
-    /// module's file.
+    /// Reads the headers from memory or, if a core file leaves out unchanged pages, from the module's file.
     fn read(memory: &ImageMemory<'_>, mapping: &FileMapping) -> Option<Self> {
         let is_elf = |start: &[u8]| start.starts_with(b"\x7fELF\x02\x01") && start.len() >= ELF_HEADER;
         let mut start = vec![0; FIRST];

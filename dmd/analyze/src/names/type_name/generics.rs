@@ -69,7 +69,7 @@ fn add_path<'t>(text: &'t str, path: &mut Vec<&'t str>, arguments: &mut Vec<&'t 
 /// Adds a segment such as `Vec<T, A>`. A segment `<T, A>` belongs to the segment before it.
 fn add_segment<'t>(part: &'t str, path: &mut Vec<&'t str>, arguments: &mut Vec<&'t str>) -> Option<()> {
     let (name, inside) = match part.find('<').filter(|_| part.ends_with('>')) {
-        // `{impl#3}` and `{closure_env#0}<T>` are names with generics; `<impl Trait for T>` has no name.
+        // `Vec<T>` and `{closure_env#0}<T>` are names with arguments; `<impl Trait for T>` contains no name.
         Some(open) => (&part[..open], Some(&part[open + 1..part.len() - 1])),
         None => (part, None),
     };

@@ -59,7 +59,7 @@ impl FrameFacts {
     }
 
     /// Whether the function is an instance for one of the types in `typed`. The linker may have merged this instance
-    /// with the instance for another type of the same layout. It keeps the name of either instance.
+    /// with the instance for another type of the same layout. The merged function has the name of one of the instances.
     pub(super) fn is_instance_for(&self, typed: &FrameType) -> bool {
         typed.arguments.iter().any(|one| self.arguments.iter().any(|argument| mentions(argument, one)))
     }

@@ -21,7 +21,7 @@ const AMBIGUOUS: &[&str] = &[
 pub fn shorten(name: &str) -> String {
     let is_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '{' | '}' | '#');
     let mut text = String::with_capacity(name.len());
-    // For each open `<`: the start of its current argument in `name`, and the start in `text`, comma included.
+    // For each open `<`: the start of the current argument in `name`, and its start in `text`, including the comma.
     let mut open: Vec<(usize, usize)> = Vec::new();
     let mut at = 0;
     while let Some(c) = name[at..].chars().next() {

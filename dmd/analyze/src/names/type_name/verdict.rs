@@ -41,8 +41,8 @@ pub enum TypeVerdict {
 pub enum TypeCertainty {
     /// The stack names the type.
     Certain,
-    /// The type is this type or another type of the same layout. Only functions that are generic over the type contain
-    /// it. The compiler may have merged a function's instances for several types, and kept the name of one instance.
+    /// The type is this type or another type of the same layout. Only functions that are generic over the type name the
+    /// type. The compiler may have merged a function's instances for several types, and kept the name of one instance.
     SameLayout,
 }
 
@@ -107,7 +107,7 @@ pub(super) enum VerdictBasis<'f> {
 }
 
 impl<'f> VerdictBasis<'f> {
-    /// `frame` returns the frame at an index of `facts`.
+    /// Finds the basis of the verdict about a stack. `frame` returns the frame at an index of `facts`.
     pub(super) fn find<'t>(facts: &[&'f FrameFacts], frame: impl Fn(usize) -> CallFrame<'t>) -> Self {
         let entry = facts.iter().rposition(|facts| matches!(facts.role, FrameRole::Entry));
         let start = entry.map_or(0, |entry| entry + 1);

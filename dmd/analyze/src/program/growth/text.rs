@@ -11,7 +11,7 @@ use crate::program::overview::{LATE, seconds};
 use crate::program::summary::for_names;
 use crate::recording::LiveSums;
 
-/// Growth as text, at most as wide as its options say. Its `Display` gives the text.
+/// Growth as text, limited to the width in its options. Its `Display` writes the text.
 #[derive(Debug)]
 pub struct GrowthText<'g> {
     growth: &'g HeapGrowth,

@@ -22,7 +22,7 @@ pub(super) struct StackHolders {
 }
 
 impl StackHolders {
-    /// `of_blocks` contains the analysis's stack for each of `stacks`.
+    /// Finds the holders of all stacks. `of_blocks` contains the analysis's stack for each of `stacks`.
     pub(super) fn new(
         holders: &HolderFinder<'_>,
         stacks: &[StackUse],
@@ -66,7 +66,7 @@ pub(super) struct UsageGroups {
 }
 
 impl UsageGroups {
-    /// `stacks_end` is one more than the highest number of a stack.
+    /// Groups the stacks and the threads. `stacks_end` is one more than the highest number of a stack.
     pub(super) fn new(held: &StackHolders, threads: &[String], stacks_end: usize) -> Self {
         let ways = held.keys;
         let mut meanings = vec![LineSubject::Total];

@@ -14,8 +14,8 @@ use crate::print::{JsonString, list};
 ///   `standardError`, an upper bound of the standard error of `bytes`.
 /// - `beganLate`, only if true: the recording started while the program ran, and does not contain older blocks.
 /// - `at`, only if the blocks are not from the end: their time in seconds.
-/// - `freedAtExit`, only if the program freed blocks in one go before it ended: the `bytes` of these blocks, and the
-///   last time at which they were alive, in `seconds`.
+/// - `freedAtExit`, only if the program freed blocks at its exit: the `bytes` of these blocks, and the last time at
+///   which they were alive, in `seconds`.
 /// - `stacks`: the number of stacks of leaks.
 /// - `leaks`: each with `blocks`, `bytes`, `requested` bytes, `sizes` (pairs of usable size and count, the largest size
 ///   first), and the stack `allocatedAt`, innermost frame first. A leak of a recording also has `growth` (`again` if

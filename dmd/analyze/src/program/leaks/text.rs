@@ -30,7 +30,7 @@ impl<'l> LeaksText<'l> {
 }
 
 impl StackGrowth {
-    /// `is_end`: the blocks are alive at the end.
+    /// The title of a list of stacks. `is_end` is set if the list shows the blocks that are alive at the end.
     fn title(self, is_end: bool) -> &'static str {
         match (self, is_end) {
             (Self::Again, true) => "Allocated again and again, and never freed",
@@ -137,7 +137,7 @@ impl LeaksText<'_> {
                 _ => format!("   allocated after {} to {}", seconds(first), seconds(last)),
             };
             if let Some(allocations) = group.allocations.filter(|all| *all > group.blocks) {
-                line += &format!(", the rest of {} allocations", number(allocations.into()));
+                line += &format!(", out of {} allocations", number(allocations.into()));
             }
             if let Some(rate) = group.rate().filter(|_| group.growth == StackGrowth::Again) {
                 line += &format!(", {} a second", bytes(rate as i128));

@@ -134,7 +134,7 @@ fn small_stacks_share_rows_and_lose_nothing() {
     let last = whole.bounds().len() - 1;
     assert_eq!(alive(&whole, None, last), alive(&small, None, last));
     check(&mut recording, &small);
-    // The frames are a tree in preorder, and each row is at one of them.
+    // The frames are a tree in preorder, and each row belongs to a frame of the tree.
     let children: u32 = small.rows().frames().iter().map(|frame| frame.children).sum();
     assert_eq!(children as usize, frames.len() - 1);
     let in_bounds = |row: &dmd_analyze::program::StackRow| {

@@ -226,8 +226,8 @@ fn signed() -> Vec<Signed> {
     (0..6).map(|number| if number % 2 == 0 { pointer(number) } else { Signed::Number(number) }).collect()
 }
 
-/// Types of equal sizes: a header that stands for values of several types, and one of these types without its own
-/// data.
+/// A header that is the start of several types. A pointer to the header leads to a value of one of these types. One of
+/// these types has the size of the header.
 #[repr(C)]
 pub struct Header {
     pub count: u64,

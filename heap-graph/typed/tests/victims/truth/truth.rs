@@ -4,7 +4,7 @@
 //! `libdmd.so` records the victim. `PROGRAM DUMP TRUTH` writes both files and prints a line, and ends when its
 //! standard input ends.
 
-#![allow(unreachable_pub, reason = "some victims have it as a crate")]
+#![allow(unreachable_pub, reason = "some victims use this file as a crate")]
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::fs::File;

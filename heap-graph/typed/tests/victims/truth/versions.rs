@@ -88,7 +88,7 @@ fn closures() -> Vec<Box<dyn Fn() -> u64 + Send + Sync>> {
     all
 }
 
-/// As `truth::is`, for calls from the library: the arguments are C strings.
+/// Like `truth::is`, for calls from the library: the arguments are C strings.
 extern "C" fn is_plugged(construct: *const c_char, place: *const c_void, name: *const c_char) {
     // SAFETY: the library passes texts that end with a 0.
     let text = |text| unsafe { std::ffi::CStr::from_ptr(text) }.to_str().expect("a text");
