@@ -26,7 +26,7 @@ fn message(run: impl FnOnce()) -> Option<String> {
 
 #[test]
 fn what_is_left_is_named() {
-    // Wait: shortly after it has started a test, the starting thread records the start time, and allocates for this.
+    // Wait until the thread that started this test has recorded the start time: that allocates a block.
     std::thread::sleep(Duration::from_millis(200));
     std::panic::set_hook(Box::new(|_| ()));
     // The result is dropped, and the values that the closure owns are dropped, too.

@@ -81,7 +81,7 @@ struct EngineThread {
     bell: AtomicPtr<Bell>,
 }
 
-/// A name. The address of a static pointer identifies it.
+/// The name of an engine thread. An entry contains the address of a static of this type.
 type CName = &'static CStr;
 
 // SAFETY: only the engine thread, and the thread that starts it before it runs, use the cells: `state` decides which
@@ -162,7 +162,7 @@ pub(crate) fn start(name: &'static CName, bell: Option<&'static Bell>, body: Thr
     let bell = bell.map_or(core::ptr::null_mut(), |bell| core::ptr::from_ref(bell).cast_mut());
     engine_thread.bell.store(bell, Ordering::Relaxed);
     engine_thread.state.store(PAUSED, Ordering::SeqCst);
-    // A call that needs a process without engine threads continues this engine thread when it ends.
+    // If a call needs a process without engine threads now, the call continues this engine thread when the call ends.
     PAUSES.load(Ordering::SeqCst) != 0
         || engine_thread.go_on()
         || engine_thread.state.load(Ordering::SeqCst) != LOST
@@ -349,8 +349,8 @@ pub(crate) fn end() -> ! {
 }
 
 /// A place where an engine thread may pause. The caller is an engine thread that waits and holds no lock. If a call
-/// needs a process without engine threads, or if the engine thread has missed such a call, its thread ends here. After
-/// the call, the engine thread continues on another thread.
+/// needs a process without engine threads, or if the engine thread has missed such a call, its kernel thread ends here.
+/// After the call, the engine thread continues on another kernel thread.
 pub(crate) fn pause_point() {
     let Some(engine_thread) = here() else { return };
     if PAUSES.load(Ordering::SeqCst) == 0

@@ -84,7 +84,7 @@ impl Runs {
         run != 0 && self.is_owner(run)
     }
 
-    /// Whether reports of this thread make marks. Reports outside of any run always do.
+    /// Whether reports of this thread make marks. Reports outside of any run always make marks.
     pub(crate) fn may_mark(&self) -> bool {
         let run = slot().run.get();
         let owner = self.owner.load(Ordering::SeqCst);

@@ -113,7 +113,7 @@ pub(crate) fn after_fork_in_child() {
 /// The address at which the library's `syscall` enters the kernel; 0 if the library has no such function.
 static SYSTEM_CALL: AtomicUsize = AtomicUsize::new(0);
 
-/// The length of that code in bytes.
+/// The length in bytes of the code that starts at [`SYSTEM_CALL`].
 const SYSTEM_CALL_BYTES: usize = 48;
 
 /// Sets the address at which the library's `syscall` enters the kernel. A thread that waits there is not inside a

@@ -1,7 +1,7 @@
 //! Leases: the memory of each thread for taking stacks and for its pending events.
 //!
-//! A thread leases the memory from a pool when it records its first block, and returns it when it ends, so that memory
-//! does not grow with the number of ended threads.
+//! A thread leases the memory from a pool when it records its first block, and returns the memory when the thread ends.
+//! So the pool does not grow with the number of ended threads.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;

@@ -46,8 +46,8 @@ pub fn compiled_rules() -> usize {
     CACHE.compiled.load(Ordering::Relaxed)
 }
 
-/// The number of bytes that the walker's tables have mapped. They occupy less memory, since the walker never touches
-/// most of the pages.
+/// The number of bytes that the walker's tables have mapped. The tables occupy less memory, since the walker never
+/// touches most of the pages.
 pub fn mapped_bytes() -> usize {
     CACHE.bytes()
 }
@@ -55,7 +55,7 @@ pub fn mapped_bytes() -> usize {
 /// The bit of a slot's lower half that is set if this half is the index of a wide rule.
 const WIDE: u16 = 1 << 15;
 const SMALLEST: u32 = 12;
-/// The logarithm of the maximum number of slots: 8 MiB.
+/// The logarithm of the maximum number of slots. The slots then take 8 MiB.
 const LARGEST: u32 = 20;
 /// The maximum number of mapped bytes. Above it, no new table replaces a full one, and the walker compiles the rule of
 /// a pc again each time if the table does not contain the pc.

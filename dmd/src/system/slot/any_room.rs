@@ -10,8 +10,8 @@ impl StackRoom {
     }
 }
 
-/// Covers no stack. A thread that jumps out of a hook counts as inside of the engine until its stack pointer is near
-/// the place where it entered. Until then its blocks are recorded without stacks.
+/// A range that contains no address. A thread that jumps out of a hook counts as inside of the engine until its stack
+/// pointer is near the place where it entered. Until then its blocks are recorded without stacks.
 pub(super) struct StackRange;
 
 impl StackRange {
