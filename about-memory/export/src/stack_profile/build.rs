@@ -119,7 +119,7 @@ impl StackProfileBuilder {
     ///
     /// # Panics
     ///
-    /// If the number of amounts differs from the number of values.
+    /// Panics if the number of amounts differs from the number of values.
     pub fn sample(
         &mut self,
         stack: ProfileStackId,
@@ -137,7 +137,7 @@ impl StackProfileBuilder {
     ///
     /// # Errors
     ///
-    /// [`ExportError::TooLarge`] if a sum exceeds 63 bits.
+    /// Returns [`ExportError::TooLarge`] if a sum exceeds 63 bits.
     pub fn finish(self) -> Result<StackProfile, ExportError> {
         Ok(self.finish_with_stacks()?.0)
     }
@@ -283,7 +283,8 @@ fn merged(
     Ok((kept, sums))
 }
 
-/// Does the work of `merged` for the stacks that end at `ends` of the order. The first one starts at `start`.
+/// Merges the keys of some stacks for [`merged`]. `ends` contains the end of each stack in `order`. The first stack
+/// starts at `start`.
 fn merged_of(
     keys: &[SampleKey],
     amounts: &[i64],
