@@ -27,7 +27,7 @@ struct AskedProcess {
 ///
 /// # Errors
 ///
-/// If no process answers: the first process's error.
+/// Returns the first process's error if no process answers.
 pub fn collect(pids: &[u32], options: &AskOptions) -> Result<ReportSet, LiveError> {
     let pids = &once(pids);
     let named = pids.len() > 1;
@@ -41,7 +41,7 @@ pub fn collect(pids: &[u32], options: &AskOptions) -> Result<ReportSet, LiveErro
 ///
 /// # Errors
 ///
-/// If no process listens or answers.
+/// Returns an error if no process listens or answers.
 pub fn collect_all(options: &AskOptions) -> Result<ReportSet, LiveError> {
     let targets: Vec<_> = sockets()?
         .into_iter()
@@ -55,7 +55,7 @@ pub fn collect_all(options: &AskOptions) -> Result<ReportSet, LiveError> {
 ///
 /// # Errors
 ///
-/// If no process in `pids` listens, or no process answers.
+/// Returns an error if no process in `pids` listens, or no process answers.
 pub fn collect_tree(pids: &[u32], options: &AskOptions) -> Result<ReportSet, LiveError> {
     let pids = &once(pids);
     let mut seen: HashSet<u32> = pids.iter().copied().collect();
