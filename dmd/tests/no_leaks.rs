@@ -18,7 +18,7 @@ fn lose(bytes: usize) {
     std::hint::black_box(vec![1_u8; bytes].leak());
 }
 
-/// Returns the message of the panic; `None` if there was none.
+/// Returns the message of the panic; `None` if there was no panic.
 fn message(run: impl FnOnce()) -> Option<String> {
     let panic = catch_unwind(AssertUnwindSafe(run)).err()?;
     panic.downcast::<String>().ok().map(|message| *message)

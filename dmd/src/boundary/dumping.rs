@@ -250,7 +250,7 @@ fn write_partial(run: RunNumber) -> c_int {
     if ENGINE.runs.is_owner(run) {
         log::say(format_args!("a memory reporter ends the process: the reports are not complete"));
     } else {
-        // This run did not make the marks, so they are removed.
+        // This run did not make the marks, so the marks are removed.
         ENGINE.begin_reports();
         log::say(format_args!("a memory reporter ends the process: there are no reports"));
     }

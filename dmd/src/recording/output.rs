@@ -22,8 +22,8 @@ use crate::tables::trace_id::TraceId;
 /// The approximate size of a chunk of nodes or live blocks, in bytes.
 pub(super) const CHUNK: usize = 256 << 10;
 
-/// The maximum number of skipped nodes that the writer keeps to write later. It skips a node that another thread is
-/// still making.
+/// The maximum number of skipped nodes that the writer remembers and writes later. The writer skips a node that another
+/// thread is still making.
 const MOST_MISSING: usize = 4096;
 
 /// The file, and the state of its contents.

@@ -77,7 +77,7 @@ struct EngineThread {
     /// Destructors of the thread-locals. They run before the engine thread ends.
     ends: UnsafeCell<Vec<(Destructor, *mut c_void)>>,
     name: AtomicPtr<CName>,
-    /// The bell that wakes the engine thread; null if it has none.
+    /// The bell that wakes the engine thread; null if there is no bell.
     bell: AtomicPtr<Bell>,
 }
 
@@ -146,8 +146,8 @@ pub fn is_engine_thread() -> bool {
     slot().engine_thread.get() != 0
 }
 
-/// Starts an engine thread, and gives its thread a name. `bell` wakes it. Returns false if there is no free entry or
-/// no memory, or if the system refuses.
+/// Starts an engine thread, and gives its kernel thread a name. `bell` wakes the engine thread. Returns false if there
+/// is no free entry or no memory, or if the system refuses.
 pub(crate) fn start(name: &'static CName, bell: Option<&'static Bell>, body: ThreadBody) -> bool {
     if !are_possible() {
         return false;

@@ -127,7 +127,7 @@ extern "C" fn thread_ends(pointer: *mut c_void) {
     }
 }
 
-/// Returns a lease to the pool. `again` means that the thread had already ended when it leased this.
+/// Returns a lease to the pool. `again` means that the thread had already ended when it got this lease.
 fn give_back(lease: &'static Lease, again: bool) {
     lease.hand_over();
     if lease.pending.is_observed() {
@@ -178,8 +178,8 @@ impl Lease {
         engine_threads::continue_waiting();
     }
 
-    /// Hands the pending events over. Only the thread that leased them may call this, or a caller that keeps that
-    /// thread out.
+    /// Hands the pending events over. Only the thread that leased the events may call this, or a caller that prevents
+    /// this thread from using the events.
     fn hand_over(&self) {
         let _held = self.hold();
         self.show_list();

@@ -323,7 +323,7 @@ impl StackNode {
         self.listed_and_change.load(Ordering::Relaxed) & ((1 << LISTED_BITS) - 1)
     }
 
-    /// The number of the stack's change since the peak; 0 if it has none.
+    /// The number of the stack's change since the peak; 0 if the stack has no change.
     #[inline(always)]
     pub(super) fn change(&self) -> u32 {
         self.listed_and_change.load(Ordering::Relaxed) >> LISTED_BITS

@@ -247,8 +247,8 @@ impl Cache {
 
 /// The number of times that rules of one module replaced rules of another, because new code was loaded at the same pcs.
 static REPLACED: AtomicU32 = AtomicU32::new(0);
-/// The module (and record) that caused the last replacement. It replaces a rule at each pc that it shares with the
-/// module before it; all these replacements count once.
+/// The module (and record) that caused the last replacement. The module replaces a rule at each pc that it shares with
+/// the earlier module at its addresses. All these replacements count as one.
 static LAST_TO_REPLACE: AtomicUsize = AtomicUsize::new(0);
 
 /// Counts a replacement. Only the current writer calls this.
@@ -322,7 +322,7 @@ impl CacheView {
     /// A view without any pc.
     pub(crate) const NOTHING: CacheView = CacheView { words: &NO_WORDS, shift: 63, slots: None };
 
-    /// The packed rule of `pc`, or 0 if the table has none.
+    /// The packed rule of `pc`, or 0 if the table has no rule for it.
     #[inline(always)]
     pub(crate) fn get(&self, pc: usize) -> u16 {
         let mut index = index(pc as u64, self.shift);

@@ -69,8 +69,8 @@ fn key_of(index: usize) -> u16 {
     index as u16 + 1
 }
 
-/// The slot of a place. If the place has none, takes the first free slot. Returns `None` if there is no free slot, or
-/// if memory is short.
+/// The slot of a place. If the place has no slot yet, takes the first free slot. Returns `None` if there is no free
+/// slot, or if memory is short.
 pub(super) fn make<'t>(
     first: &'t AtomicPtr<SparseChunk>,
     index: usize,
