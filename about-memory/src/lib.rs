@@ -32,12 +32,12 @@
 //! # Differences from Firefox
 //!
 //! - A report whose path is also an inner node keeps its amount, in a child called `(itself)`. Firefox loses the amount
-//!   if the node has one other child, and shows nothing at all if the node has more.
+//!   if the node has one other child, and shows nothing if the node has more children.
 //! - Reports and processes called `constructor`, `__proto__` and so on are shown. Firefox drops them.
 //! - A process without an `explicit` tree does not pass its list of invalid values on to the next process. As in
 //!   Firefox, the process itself shows no such list, but the values are marked.
 //! - An error in one report (kind, units, amount) affects only that report, not the whole page. A block at the top
-//!   names the report. The block also names reports whose units differ from the rest of their tree.
+//!   names the report. The block also names reports whose units differ from the units of their tree.
 //! - Sums have 128 bits, and whole numbers above 2^53 are rounded exactly.
 //! - Control characters, marks of text direction and zero-width characters in names are escaped, as `\u{1b}`.
 //! - The text omits the spaces that Firefox's page adds when it is copied: four before each invalid path and one after

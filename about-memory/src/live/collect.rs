@@ -21,7 +21,8 @@ struct AskedProcess {
     found: bool,
 }
 
-/// The reports of these processes. A single process appears as `Main Process (pid N)`, several as `NAME (pid N)`.
+/// The reports of these processes. A single process appears as `Main Process (pid N)`, several processes appear as
+/// `NAME (pid N)`.
 ///
 /// If some of the processes do not answer, warnings in the set name them.
 ///

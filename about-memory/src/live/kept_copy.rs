@@ -31,7 +31,7 @@ pub struct KeptCopy {
     pub copy: ForkedProcess,
     /// The number of the copied process.
     pub process: u32,
-    /// The bytes of its heap, as DMD's peak counts them.
+    /// The bytes of the process's heap, as DMD's peak counts them.
     pub bytes: u64,
     /// The time from the start of the process to the copy.
     pub time: Duration,

@@ -181,8 +181,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Returns [`SessionError::Full`] if the session has its maximum number of snapshots. [`SessionError::Failed`] if
-    /// the copy fails; the snapshot then also gets the state of a failure.
+    /// Returns [`SessionError::Full`] if the session has its maximum number of snapshots. Returns
+    /// [`SessionError::Failed`] if the copy fails; the snapshot then also gets the state of a failure.
     pub fn import(&self, title: &str, from: &mut dyn Read) -> Result<SnapshotId, SessionError> {
         let progress = AnalysisProgress::new();
         let id = self.snapshots_().add(title, SnapshotState::Importing, SnapshotFile::None, &progress)?;

@@ -23,8 +23,8 @@ pub(super) struct TableLayout {
     pub(super) sorted_by: &'static [&'static str],
     /// Columns in which neighboring values differ little. They are stored as differences.
     pub(super) deltas: &'static [&'static str],
-    /// Columns of sorted texts with too many values for a dictionary. They are stored as differences to the text
-    /// before.
+    /// Columns of sorted texts with too many values for a dictionary. A text is stored as the difference to the
+    /// previous text.
     pub(super) prefixes: &'static [&'static str],
     /// Columns of amounts. A dictionary would not make them smaller.
     pub(super) plain: &'static [&'static str],

@@ -174,7 +174,7 @@ impl<'a> InternedTexts<'a> {
     }
 }
 
-/// The locations. Each is an address with the functions that the compiler inlined there, innermost first.
+/// The locations. Each location is an address with the functions that the compiler inlined there, innermost first.
 #[derive(Default)]
 struct LocationTable {
     /// The first frame and the number of frames of each location in `frames`.

@@ -133,7 +133,7 @@ impl StackProfileBuilder {
         self.amounts.extend_from_slice(amounts);
     }
 
-    /// Sorts all samples, and adds up equal ones.
+    /// Sorts all samples, and adds up equal samples.
     ///
     /// # Errors
     ///

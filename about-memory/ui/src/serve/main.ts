@@ -190,8 +190,8 @@ addEventListener("keydown", (event) => {
   // At the last snapshot, the filter and the open rows do not change.
   if (route.parts[0] === "memory" && next === read[at]) return;
   const view = route.parts[0] === "memory" ? (route.parts[2] ?? "census") : "census";
-  // The other snapshot may have the same groups, so a view of groups keeps its values. A view of nodes does not keep its
-  // values, because the other snapshot has other nodes.
+  // The other snapshot may have the same groups, so a view of groups keeps its values. A view of nodes does not keep
+  // its values, because the other snapshot has other nodes.
   const isOfGroups = ["census", "treemap", "classes"].includes(view);
   location.hash = link(["memory", next.id, view === "individuals" ? "census" : view], isOfGroups && route.parts[0] === "memory" ? Object.fromEntries(route.query) : {});
 });

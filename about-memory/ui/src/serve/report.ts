@@ -117,7 +117,7 @@ class ReportPage implements Page {
     this.timer = window.setTimeout(() => void this.again(), OFTEN);
   }
 
-  /** Repeats the measurement. Only one runs at a time, even if the reader switches "live" off and on meanwhile. */
+  /** Repeats the measurement. Only one measurement runs at a time, even if the reader switches "live" off and on. */
   private async again() {
     if (this.isLooking) return;
     this.isLooking = true;
