@@ -24,7 +24,7 @@ impl ProfileTexts {
         self.0.find(text).map(StoredTextId)
     }
 
-    /// The id of a text. Adds the text if it is not there.
+    /// The id of a text. Adds the text if it is not stored yet.
     pub(crate) fn id(&mut self, text: &str) -> StoredTextId {
         StoredTextId(self.0.intern(text).expect("a profile has fewer than 2^32 texts"))
     }

@@ -215,7 +215,7 @@ impl RecordingOutput {
     }
 
     /// Records that a pass, which started at this tick, has handed over the events of all threads. The watermark is
-    /// the start of the pass before, because a thread may have been in the middle of an event during this pass.
+    /// the start of the previous pass, because a thread may have been in the middle of an event during this pass.
     pub(super) fn passed(&mut self, tick: u64) {
         const UNTIL_ALL_IS_SAID: u32 = 2;
         if self.quiet_passes < UNTIL_ALL_IS_SAID {

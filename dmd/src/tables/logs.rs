@@ -247,8 +247,8 @@ impl Logs {
         (0..MOST).any(|log| self.with(log, |ring| !ring.rows.is_null()))
     }
 
-    /// Moves the entries of a log into a list, the oldest first, and returns the state of the log before. The caller
-    /// is inside the engine's guard, so that the list is not recorded.
+    /// Moves the entries of a log into a list, the oldest first. Also returns the state of the log before this call.
+    /// The caller is inside the engine's guard, so that the list is not recorded.
     pub(crate) fn drain(&self, log: usize) -> (Vec<LoggedAllocation>, LogContents) {
         let mut list: Vec<LoggedAllocation> = Vec::new();
         loop {

@@ -117,12 +117,12 @@ pub(crate) extern "C" fn new_reporter() -> u32 {
     LAST.fetch_add(1, Ordering::Relaxed) % u32::from(ReporterNumber::MAX) + 1
 }
 
-/// For programs: sets the reporter for which this thread marks, and returns the reporter from before.
+/// For programs: sets the reporter for which this thread marks, and returns the previous reporter.
 pub(crate) extern "C" fn enter_reporter(reporter: u32) -> u32 {
     slot().reporter.replace(reporter)
 }
 
-/// For programs: sets the run for which this thread reports, and returns the run from before.
+/// For programs: sets the run for which this thread reports, and returns the previous run.
 pub(crate) extern "C" fn enter(run: RunNumber) -> RunNumber {
     slot().run.replace(run)
 }

@@ -73,7 +73,7 @@ impl ThreadStack {
 }
 
 /// Nodes of the tree that this thread has looked up, by parent and return address. One load then replaces the search
-/// through a node's children, in which each read waits for the read before. A node never changes its parent or its
+/// through a node's children, in which each read waits for the previous read. A node never changes its parent or its
 /// address, so an entry stays valid forever.
 struct KnownCalls([KnownCall; CALLS]);
 

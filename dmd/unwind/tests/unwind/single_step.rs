@@ -24,7 +24,7 @@ unsafe impl Sync for Difference {}
 
 static DIFFERENCE: Difference = Difference(UnsafeCell::new(([0; MOST], [0; MOST])));
 static STEPPING: AtomicBool = AtomicBool::new(false);
-/// Whether only dmd's walker walks the stack, and libgcc's does not.
+/// Whether only dmd's walker walks the stack, without libgcc's unwinder.
 static ALONE: AtomicBool = AtomicBool::new(false);
 static STEPS: AtomicUsize = AtomicUsize::new(0);
 static COMPLETE: AtomicUsize = AtomicUsize::new(0);
