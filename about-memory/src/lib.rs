@@ -42,8 +42,8 @@
 //! - Control characters, marks of text direction and zero-width characters in names are escaped, as `\u{1b}`.
 //! - The text omits the spaces that Firefox's page adds when it is copied: four before each invalid path and one after
 //!   the last path. It keeps runs of spaces in the name of a process.
-//! - A regular expression cannot contain look-around or back-references, and an invalid one is an error. The page uses
-//!   the browser's own regular expressions. There, as in Firefox, an invalid expression matches nothing.
+//! - A regular expression cannot contain look-around or back-references. An invalid expression is an error. The page
+//!   uses the browser's own regular expressions. There, as in Firefox, an invalid expression matches nothing.
 //! - In a diff, a new or removed report keeps its mark if a chain of names was merged. An error in one name (two units,
 //!   two kinds) affects at most that name, and a warning at the top contains the name. The amount of a leaf that is
 //!   also an inner node is always in `(fake child)`; Firefox loses the amount if the node has a single other child.

@@ -31,7 +31,7 @@ fn ranges(accept: &str) -> impl Iterator<Item = AcceptedRange<'_>> {
     })
 }
 
-/// The weight of a media type: the weight of the most specific matching range, or 0 without one.
+/// The weight of a media type: the weight of the most specific matching range, or 0 without such a range.
 fn weight(accept: &str, media: &str, version: Option<&str>) -> u32 {
     let kind = media.split('/').next().unwrap_or_default();
     let closeness = |range: &AcceptedRange<'_>| match range.media {

@@ -29,7 +29,7 @@ impl ProfileTexts {
         StoredTextId(self.0.intern(text).expect("a profile has fewer than 2^32 texts"))
     }
 
-    /// The sorted texts, and for each old id the new one.
+    /// The sorted texts, and the new id for each old id.
     pub(crate) fn sorted(&self) -> (Self, Vec<StoredTextId>) {
         let mut order: Vec<u32> = (0..self.len() as u32).collect();
         order.sort_unstable_by_key(|id| self.0.get(*id));

@@ -84,7 +84,7 @@
 //! # Order
 //!
 //! The chunks of different threads are in no particular order. [`ChunkKind::Watermark`] contains a tick: events in
-//! later chunks have that tick or a later one. So a reader that merges threads keeps only the events since the last
+//! later chunks have this or a later tick. So a reader that merges threads keeps only the events since the last
 //! watermark. The only exception: an event is earlier than the watermark if the system stopped its thread for a tenth
 //! of a second in the middle of the event.
 //!

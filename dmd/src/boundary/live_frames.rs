@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use crate::dump::modules::DumpModules;
 use crate::tables::trace_id::TraceId;
 
-/// All frames that were looked up so far. If another library is loaded at the place of an unloaded one, addresses
+/// All frames that were looked up so far. If another library is loaded at the place of an unloaded library, addresses
 /// there keep the frames of the unloaded library.
 static KNOWN: Mutex<Option<ResolvedFrames>> = Mutex::new(None);
 

@@ -36,7 +36,7 @@ impl BufferSlot {
         }
     }
 
-    /// Takes the buffer away. If several threads call this at once, only one gets the buffer.
+    /// Takes the buffer away. If several threads call this at once, only one thread gets the buffer.
     pub(super) fn take(&self) -> Option<OwnedBuffer> {
         // SAFETY: the pointer is null or comes from `put`, and the exchange gives it to only one thread.
         unsafe { OwnedBuffer::from_raw(self.buffer.swap(null_mut(), Ordering::AcqRel)) }

@@ -56,8 +56,8 @@ impl ThreadStack {
         if trace == self.root { TraceId::NONE } else { trace }
     }
 
-    /// Starts an epoch: another library is loaded at the address of an unloaded one, so the same addresses now belong
-    /// to other functions.
+    /// Starts an epoch: another library is loaded at the address of an unloaded library, so the same addresses now
+    /// belong to other functions.
     #[cold]
     fn begin_epoch(&mut self, registers: &Registers, caller: Caller, tree: &TraceTree) -> TraceId {
         let epoch = dmd_unwind::replaced();

@@ -96,7 +96,7 @@ static SEED: AtomicU64 = AtomicU64::new(0);
 static SEED_IS_SET: AtomicBool = AtomicBool::new(false);
 
 /// Registers the pool for the end of threads. Stores the function that counts events, and the seed if the options
-/// contain one. Called once, before the first lease.
+/// contain a seed. Called once, before the first lease.
 pub(crate) fn start(count: fn(&PendingEvents), seed: Option<u64>) {
     COUNT.get_or_init(|| count);
     SEED.store(seed.unwrap_or_else(process_seed::draw), Ordering::Relaxed);
@@ -264,7 +264,7 @@ pub(crate) fn lease() -> Option<&'static Lease> {
     unsafe { slot().state.get().cast::<Lease>().as_ref() }
 }
 
-/// Runs `body` with this thread's lease; `None` if there is no memory for one. The caller is [`Inside`].
+/// Runs `body` with this thread's lease; `None` if there is no memory for it. The caller is [`Inside`].
 #[inline(always)]
 pub(crate) fn with_lease<T>(body: impl FnOnce(&Lease) -> T) -> Option<T> {
     match lease() {
@@ -273,7 +273,7 @@ pub(crate) fn with_lease<T>(body: impl FnOnce(&Lease) -> T) -> Option<T> {
     }
 }
 
-/// Runs `body` with this thread's state; `None` if there is no memory for one. The caller is [`Inside`].
+/// Runs `body` with this thread's state; `None` if there is no memory for it. The caller is [`Inside`].
 #[inline(always)]
 pub(crate) fn with_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<T> {
     with_lease(|lease| lease.with_state(body))

@@ -4,11 +4,12 @@
 //! rule of a permanent module, and otherwise the index of a wide rule. So a lookup is usually one load. A thread can
 //! read or replace a slot without a lock: readers see either the old rule or the new rule.
 //!
-//! A flag excludes writers from each other. A writer tries to set the flag and never waits for it: if that fails, it
-//! does not cache the rule that it compiled. This happens in a signal handler that interrupts a writer. When the table
-//! is half full, a larger one replaces it. The old table stays mapped, since readers may still use it; all old tables
-//! together take at most the size of the newest. When there is no room for another module or wide rule, for example in
-//! a program that keeps loading libraries, an empty table replaces the full one.
+//! A flag excludes writers from each other. A writer tries to set the flag and never waits for it: if another writer
+//! has set the flag, the writer does not cache the rule that it compiled. This happens in a signal handler that
+//! interrupts a writer. When the table is half full, a larger table replaces it. The old table stays mapped, since
+//! readers may still use it; all old tables together take at most the size of the newest table. When there is no room
+//! for another module or wide rule, for example in a program that keeps loading libraries, an empty table replaces the
+//! full table.
 //!
 //! A rule of a module that can be unloaded contains the number of a record of that module. Before a walk uses such a
 //! rule, it checks that the module is still loaded: by its build id or, if it has none, by its path and some of its
@@ -57,8 +58,8 @@ const WIDE: u16 = 1 << 15;
 const SMALLEST: u32 = 12;
 /// The logarithm of the maximum number of slots. The slots then take 8 MiB.
 const LARGEST: u32 = 20;
-/// The maximum number of mapped bytes. Above it, no new table replaces a full one, and the walker compiles the rule of
-/// a pc again each time if the table does not contain the pc.
+/// The maximum number of mapped bytes. Above it, no new table replaces a full table, and the walker compiles the rule
+/// of a pc again each time if the table does not contain the pc.
 const MOST_BYTES: usize = 64 << 20;
 
 /// A table of `1 << bits` slots. The slots follow this header in the same mapping.
@@ -208,9 +209,9 @@ impl Cache {
         self.new_table(bits, old)
     }
 
-    /// Replaces a full table with an empty one. The records of modules are lost with the old table, so the walker
-    /// could not notice that a module took the place of another. Therefore this function counts a replacement: all
-    /// data that callers keep about pcs becomes invalid.
+    /// Replaces a full table with an empty table. The records of modules are lost with the old table, so the walker
+    /// could not notice that a module was loaded at the addresses of an earlier module. Therefore this function counts
+    /// a replacement: all data that callers keep about pcs becomes invalid.
     #[cold]
     fn begin_anew(&self) -> Option<()> {
         if self.bytes() > MOST_BYTES {

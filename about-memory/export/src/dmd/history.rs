@@ -37,7 +37,7 @@ pub struct RecordingWindow {
 pub struct RecordingHistory {
     window: RecordingWindow,
     options: ProfileOptions,
-    /// The numbers of all stacks, sorted. The dump contains one block for each.
+    /// The numbers of all stacks, sorted. The dump contains one block for each stack.
     numbers: Vec<u32>,
     dump: Dump,
     types: StackTypes,

@@ -34,7 +34,7 @@ pub(super) struct TableLayout {
 const UNITS: &str = "ts, started: microseconds since 1970, UTC; amount: as column units says (percentage: hundredths of \
                      a per cent); bytes, req, usable, alloc_bytes, retained: bytes; blocks, alloc_blocks, count: count";
 
-/// The maximum size of a dictionary, in bytes. Larger columns are written without one.
+/// The maximum size of a dictionary, in bytes. Larger columns are written without a dictionary.
 const DICTIONARY_BYTES: usize = 1 << 20;
 
 /// The minimum number of rows for several threads. Fewer rows are encoded before another thread has started.

@@ -211,7 +211,7 @@ impl NewStacks {
     }
 }
 
-/// The elements sorted and without duplicates, and the new index of each.
+/// The elements sorted and without duplicates, and the new index of each element.
 fn unique<T: Ord + Copy>(all: impl Iterator<Item = T>) -> (Vec<T>, Vec<u32>) {
     let all: Vec<T> = all.collect();
     let mut order: Vec<u32> = (0..all.len() as u32).collect();
@@ -228,7 +228,8 @@ fn unique<T: Ord + Copy>(all: impl Iterator<Item = T>) -> (Vec<T>, Vec<u32>) {
     (kept, new)
 }
 
-/// The stacks sorted and without duplicates: their frames, and the range of each. Also the new index of each stack.
+/// The stacks sorted and without duplicates: their frames, and the range of each stack. Also the new index of each
+/// stack.
 fn sorted_stacks(
     calls: &[ProfileFrameId],
     stacks: &[Range<u32>],

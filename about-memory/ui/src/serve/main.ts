@@ -131,7 +131,7 @@ function showJobs(jobs: Job[]) {
 /** The number of the request whose answer is shown. */
 let answered = 0;
 
-/** Reads the server's state. If two requests run at once, the answer to the later one is shown. */
+/** Reads the server's state. If two requests run at once, the answer to the later request is shown. */
 async function refresh() {
   const request = countRequest();
   const next = await api.get<ServerState>("state");

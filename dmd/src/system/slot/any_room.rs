@@ -1,7 +1,7 @@
 //! Stubs: the portable engine cannot find the limits of stacks. It assumes that they have room. So a stack that
 //! overflows inside the engine ends the process, like any overflow in Rust.
 
-/// Has no state: every stack counts as one with room.
+/// Has no state: every stack counts as a stack with room.
 pub(super) struct StackRoom;
 
 impl StackRoom {

@@ -2,7 +2,7 @@
 //!
 //! If each new peak were copied, a growing heap would be copied at each step. So a copy waits until the sum has fallen
 //! by one part in 64: at that time, nearly all blocks of the peak are still live. The peak must also be higher than the
-//! sum at the last copy, by the part of [`GROWTH_SHIFT`] or [`DEAR_GROWTH_SHIFT`].
+//! sum at the last copy. [`GROWTH_SHIFT`] and [`DEAR_GROWTH_SHIFT`] determine how much higher.
 
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 

@@ -18,7 +18,7 @@ extern "C" fn handler(signal: c_int) {
     descend(&mut script);
 }
 
-/// Held by a test while it uses the trap's handler, since a process has only one.
+/// Held by a test while it uses the trap's handler, since a process has only one such handler.
 pub(crate) static TRAP: Mutex<()> = Mutex::new(());
 
 pub(crate) fn install(signal: c_int, handler: *const (), flags: c_int) {

@@ -1,4 +1,4 @@
-//! Runs a program instruction by instruction. The trap's handler walks the stack at each one: in prologues and
+//! Runs a program instruction by instruction. The trap's handler walks the stack at each instruction: in prologues and
 //! epilogues, in .plt entries, in the loader's resolver, in malloc.
 
 use crate::c_library::{FUNCTIONS, Library, SHAPES, build};
