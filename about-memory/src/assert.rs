@@ -29,8 +29,8 @@ use crate::number;
 ///
 /// # Panics
 ///
-/// If the comparison is false or the set does not contain the path. The message shows the amount and the text of the
-/// whole set.
+/// Panics if the comparison is false or the set does not contain the path. The message shows the amount and the text of
+/// the whole set.
 #[macro_export]
 macro_rules! assert_memory {
     ($set:expr, $limit:literal $(,)?) => {
@@ -67,8 +67,8 @@ macro_rules! assert_memory {
 ///
 /// # Panics
 ///
-/// If a limit does not hold or cannot be parsed, or neither set contains its path. The message lists these limits
-/// and shows the text of the diff.
+/// Panics if a limit does not hold or cannot be parsed, or neither set contains its path. The message lists these
+/// limits and shows the text of the diff.
 #[macro_export]
 macro_rules! assert_memory_diff {
     ($before:expr, $after:expr, $($limit:expr),+ $(,)?) => {
@@ -84,7 +84,7 @@ macro_rules! assert_memory_diff {
 ///
 /// # Panics
 ///
-/// If the collection skipped values; the message lists them.
+/// Panics if the collection skipped values; the message lists them.
 #[macro_export]
 macro_rules! assert_no_skipped {
     ($set:expr) => {
@@ -95,7 +95,7 @@ macro_rules! assert_no_skipped {
 /// Checks one limit for `assert_memory!`.
 #[track_caller]
 pub fn check(set: &ReportSet, limit: &str) {
-    // Not a closure: a panic in a closure would name this file instead of the caller's file.
+    // This is not a closure, because a panic in a closure would name this file instead of the caller's file.
     let limit = match Limit::absolute(limit) {
         Ok(limit) => limit,
         Err(error) => panic!("{error}"),

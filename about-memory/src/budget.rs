@@ -54,7 +54,7 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// If the text is not TOML, or a value is not a limit. The error contains the line.
+    /// Returns an error if the text is not TOML, or a value is not a limit. The error contains the line.
     pub fn parse(text: &str) -> Result<Self, BudgetError> {
         let document = Document::parse(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);

@@ -45,7 +45,8 @@ pub fn diff(first: &ReportSet, second: &ReportSet) -> ReportSet {
 ///
 /// # Errors
 ///
-/// If a rule of `options` is not a regular expression. (A bad rule in a set is skipped, with a warning.)
+/// Returns an error if a rule of `options` is not a regular expression. (A bad rule in a set is skipped, with a
+/// warning.)
 pub fn changes<'a>(
     first: &'a ReportSet,
     second: &'a ReportSet,
@@ -71,8 +72,8 @@ impl Normalizer {
 ///
 /// # Errors
 ///
-/// If a rule of `options` is not a regular expression. The result for each limit contains the errors of
-/// [`Limit::check`].
+/// Returns an error if a rule of `options` is not a regular expression. The result for each limit contains the errors
+/// of [`Limit::check`].
 pub fn check_limits(
     first: &ReportSet,
     second: &ReportSet,

@@ -25,7 +25,7 @@ impl PathFilter {
     ///
     /// # Errors
     ///
-    /// If `pattern` is not a regular expression. (In Firefox, an invalid pattern matches nothing.)
+    /// Returns an error if `pattern` is not a regular expression. (In Firefox, an invalid pattern matches nothing.)
     pub fn regex(pattern: &str) -> Result<Self, FilterError> {
         if pattern.is_empty() {
             return Ok(Self::substring(""));

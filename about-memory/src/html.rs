@@ -55,7 +55,7 @@ impl HtmlOptions {
         Self { compression: level, ..self }
     }
 
-    /// Adds the flame graph of a DMD dump. Default: none. Browsers handle some ten thousand frames.
+    /// Adds the flame graph of a DMD dump. Default: no flame graph. Browsers can show some ten thousand frames.
     #[must_use]
     pub fn flame_graph(self, graph: FlameGraph) -> Self {
         Self { flame_graph: Some(graph), ..self }

@@ -25,8 +25,9 @@ pub fn words_for_first_process() -> OsString {
 ///
 /// # Errors
 ///
-/// If no folder can be used: another user can change it, its file system is mounted with `noexec`, or its path has a
-/// space or a colon, which `$LD_PRELOAD` cannot contain. The error contains the reason for each folder.
+/// Returns an error if no folder can be used. A folder cannot be used if another user can change it, if its file system
+/// is mounted with `noexec`, or if its path has a space or a colon, which `$LD_PRELOAD` cannot contain. The error
+/// contains the reason for each folder.
 pub fn unpack_library(name: &str, contents: &[u8], folders: Option<&[PathBuf]>) -> io::Result<PathBuf> {
     match folders {
         Some(folders) => platform::unpack(name, contents, folders),
@@ -39,7 +40,7 @@ pub fn unpack_library(name: &str, contents: &[u8], folders: Option<&[PathBuf]>) 
 ///
 /// # Errors
 ///
-/// If the program cannot be started or signal handlers cannot be installed.
+/// Returns an error if the program cannot be started or signal handlers cannot be installed.
 pub fn run(command: &mut Command) -> io::Result<ExitStatus> {
     run_with(command, |_| {})
 }

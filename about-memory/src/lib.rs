@@ -32,18 +32,18 @@
 //! # Differences from Firefox
 //!
 //! - A report whose path is also an inner node keeps its amount, in a child called `(itself)`. Firefox loses the amount
-//!   if the node has one other child, and shows nothing at all if the node has more.
+//!   if the node has one other child, and shows nothing if the node has more children.
 //! - Reports and processes called `constructor`, `__proto__` and so on are shown. Firefox drops them.
 //! - A process without an `explicit` tree does not pass its list of invalid values on to the next process. As in
 //!   Firefox, the process itself shows no such list, but the values are marked.
 //! - An error in one report (kind, units, amount) affects only that report, not the whole page. A block at the top
-//!   names the report. The block also names reports whose units differ from the rest of their tree.
+//!   names the report. The block also names reports whose units differ from the units of their tree.
 //! - Sums have 128 bits, and whole numbers above 2^53 are rounded exactly.
 //! - Control characters, marks of text direction and zero-width characters in names are escaped, as `\u{1b}`.
 //! - The text omits the spaces that Firefox's page adds when it is copied: four before each invalid path and one after
 //!   the last path. It keeps runs of spaces in the name of a process.
-//! - A regular expression cannot contain look-around or back-references, and an invalid one is an error. The page uses
-//!   the browser's own regular expressions. There, as in Firefox, an invalid expression matches nothing.
+//! - A regular expression cannot contain look-around or back-references. An invalid expression is an error. The page
+//!   uses the browser's own regular expressions. There, as in Firefox, an invalid expression matches nothing.
 //! - In a diff, a new or removed report keeps its mark if a chain of names was merged. An error in one name (two units,
 //!   two kinds) affects at most that name, and a warning at the top contains the name. The amount of a leaf that is
 //!   also an inner node is always in `(fake child)`; Firefox loses the amount if the node has a single other child.

@@ -152,8 +152,8 @@ impl Limit {
     ///
     /// # Errors
     ///
-    /// If neither report contains the path, if the units of limit and report differ, or if the limit is on growth
-    /// and there is no earlier report.
+    /// Returns an error if neither report contains the path, if the units of limit and report differ, or if the limit
+    /// is on growth and there is no earlier report.
     pub fn check(&self, first: Option<&Forest<'_>>, second: &Forest<'_>) -> Result<LimitOutcome, LimitError> {
         self.judge(first.map(|forest| self.amount(forest)), self.amount(second))
     }

@@ -56,7 +56,7 @@ impl NormalizeRule {
     ///
     /// # Errors
     ///
-    /// If there is no `=>`, or the text before it is not a regular expression.
+    /// Returns an error if there is no `=>`, or the text before it is not a regular expression.
     pub fn parse(text: &str) -> Result<Self, NormalizeError> {
         let (pattern, replacement) =
             text.split_once("=>").ok_or_else(|| NormalizeError { rule: text.to_owned(), source: None })?;

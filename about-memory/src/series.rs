@@ -155,7 +155,7 @@ impl SeriesRow<'_> {
 impl Series {
     /// A series without reports.
     pub fn new(mut options: SeriesOptions) -> Self {
-        // Limited because each level has rows, and each row stores its path.
+        // The depth is limited because each level has rows, and each row stores its path.
         options.depth = options.depth.min(MAX_DEPTH);
         let found = vec![false; options.paths.len()];
         Self { options, reports: Vec::new(), found, rows: BTreeMap::new() }

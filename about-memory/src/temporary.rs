@@ -87,7 +87,7 @@ fn remove(path: &Path) {
 ///
 /// # Errors
 ///
-/// The error of `write`, or of creating or renaming the file.
+/// Returns the error of `write`, or an error if the file cannot be created or renamed.
 pub fn write_new<T, E: From<io::Error>>(
     path: &Path,
     readers: Readers,
@@ -129,7 +129,7 @@ impl TemporaryFolder {
     ///
     /// # Errors
     ///
-    /// If the folder cannot be created.
+    /// Returns an error if the folder cannot be created.
     pub fn new() -> io::Result<Self> {
         let folders = std::env::temp_dir();
         sweep(&folders);

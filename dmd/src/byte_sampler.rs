@@ -55,8 +55,8 @@ impl ByteSampler {
         bits ^= bits >> 31;
         // The value is above 0 and at most 1, so that the logarithm is finite.
         let unit = ((bits >> 11) + 1) as f64 / (1_u64 << 53) as f64;
-        // The distance between bytes has the distribution of the real distance, rounded up. The longest possible
-        // distance is about 37 means.
+        // The distance in bytes is an exponential random number, rounded up. The longest possible distance is about
+        // 37 means.
         (-ln(unit) * self.mean as f64) as u64 + 1
     }
 }

@@ -75,8 +75,8 @@ pub(crate) fn write(output: &DumpOutput, number: usize) -> io::Result<()> {
     written.map(drop)
 }
 
-/// The error for a dump that must end early, since readers would take half of a dump for a whole one. It contains the
-/// system's number, which the C functions return.
+/// The error for a dump that cannot be completed because memory is short. The dump is not kept, since readers could not
+/// detect that it is incomplete. The error contains the system's number, which the C functions return.
 fn no_memory() -> io::Error {
     io::Error::from_raw_os_error(libc::ENOMEM)
 }

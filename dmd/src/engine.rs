@@ -3,8 +3,8 @@
 //! Functions for hooks neither allocate nor panic. They take no global lock and keep `errno` (functions that make a
 //! system call restore it). Because of the guard [`Inside`], the engine does not record allocations that it causes
 //! itself, for example in the loader. A signal handler may interrupt a thread inside the engine while the thread holds
-//! a lock. So the engine takes no lock when the handler allocates, frees and reports, and blocks of the handler have
-//! no stack.
+//! a lock. So the engine takes no lock when the handler allocates, frees or reports. Blocks of the handler have no
+//! stack.
 //!
 //! A program that recovers from a stack overflow jumps out of the hook. So hooks check that the stack has room before
 //! a step that must not be interrupted. The engine counts the blocks that are lost.
@@ -73,7 +73,7 @@ pub(crate) struct Engine {
     dropped: AtomicU64,
     dropped_dead: AtomicU64,
     unmarked: AtomicU64,
-    /// Counts of events without a thread.
+    /// The counts of events that were recorded without a thread's state.
     counts: EventCounts,
     pub(crate) dead: DeadBlocks,
     pub(crate) marks: Marks,

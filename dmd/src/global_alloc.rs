@@ -47,8 +47,8 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
     /// Makes a wrapper that records only while `about-memory track` requests it from the running program. If the
     /// environment variable `DMD` is set, its options decide, as for [`new`](Self::new).
     ///
-    /// While DMD does not record, an allocation costs one read of a flag more. The program must answer requests: see
-    /// `memory_reporter::listen`.
+    /// While DMD does not record, each allocation costs one additional read of a flag. The program must answer
+    /// requests: see `memory_reporter::listen`.
     pub const fn on_request(allocator: A) -> Self {
         let options = Options::new().wait_for_track(true).quiet(true);
         Self { allocator, options: Some(options), usable_size: None }

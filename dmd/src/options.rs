@@ -36,7 +36,7 @@ pub enum Run {
     Stress,
 }
 
-/// When the process makes a copy of itself for [`copy_to`](Options::copy_to).
+/// The time at which the process makes a copy of itself for [`copy_to`](Options::copy_to).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CopyTime {
@@ -48,8 +48,8 @@ pub enum CopyTime {
     Request,
 }
 
-/// How to record. Firefox's DMD lacks `max_frames`, `output`, `record`, `dump_at_exit`, `children`, `quiet`, `verbose`,
-/// `copy_to` and `copy_at`.
+/// Selects what DMD records, and how. Firefox's DMD lacks `max_frames`, `output`, `record`, `dump_at_exit`, `children`,
+/// `quiet`, `verbose`, `copy_to` and `copy_at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
@@ -93,7 +93,7 @@ pub struct Options {
     /// The socket of the reader that keeps copies of the process: an absolute path. Default: the process makes no copy
     /// by itself.
     pub copy_to: Option<&'static str>,
-    /// When the process makes a copy for that reader. Default: `CopyTime::Peak`.
+    /// The time at which the process makes a copy for the reader of `copy_to`. Default: [`CopyTime::Peak`].
     pub copy_at: CopyTime,
     /// The purpose of the process. Default: [`Run::Normal`].
     pub run: Run,

@@ -1,4 +1,4 @@
-//! The recorded data: live blocks, their stacks, freed blocks, and the reports of blocks. Hooks write all of it.
+//! The recorded data: live blocks, their stacks, freed blocks, and the reports of blocks. Hooks write this data.
 
 #[allow(unsafe_code, reason = "memory indexed by address")]
 pub(crate) mod block_table;

@@ -18,7 +18,7 @@ fn lose(bytes: usize) {
     std::hint::black_box(vec![1_u8; bytes].leak());
 }
 
-/// Returns the message of the panic; `None` if there was none.
+/// Returns the message of the panic; `None` if there was no panic.
 fn message(run: impl FnOnce()) -> Option<String> {
     let panic = catch_unwind(AssertUnwindSafe(run)).err()?;
     panic.downcast::<String>().ok().map(|message| *message)
@@ -26,7 +26,7 @@ fn message(run: impl FnOnce()) -> Option<String> {
 
 #[test]
 fn what_is_left_is_named() {
-    // Wait: shortly after it has started a test, the starting thread records the start time, and allocates for this.
+    // Wait until the thread that started this test has recorded the start time: that allocates a block.
     std::thread::sleep(Duration::from_millis(200));
     std::panic::set_hook(Box::new(|_| ()));
     // The result is dropped, and the values that the closure owns are dropped, too.

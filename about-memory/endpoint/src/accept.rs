@@ -31,7 +31,7 @@ fn ranges(accept: &str) -> impl Iterator<Item = AcceptedRange<'_>> {
     })
 }
 
-/// The weight of a media type: the weight of the most specific matching range, or 0 without one.
+/// The weight of a media type: the weight of the most specific matching range, or 0 without such a range.
 fn weight(accept: &str, media: &str, version: Option<&str>) -> u32 {
     let kind = media.split('/').next().unwrap_or_default();
     let closeness = |range: &AcceptedRange<'_>| match range.media {
@@ -48,8 +48,8 @@ fn weight(accept: &str, media: &str, version: Option<&str>) -> u32 {
     closest.map_or(0, |(_, weight)| weight)
 }
 
-/// The form of metrics. `OpenMetrics` if the header names it and its weight is at least the weight of the text of
-/// Prometheus. Otherwise the text of Prometheus, which every client can read.
+/// Returns the form of metrics: `OpenMetrics` if the header names this form with at least the weight of the text of
+/// Prometheus; otherwise the text of Prometheus, which every client can read.
 pub(crate) fn form(accept: &str) -> MetricsForm {
     let open = weight(accept, "application/openmetrics-text", Some("1.0.0"));
     let names_it =

@@ -127,8 +127,8 @@ impl Endpoint {
         })
     }
 
-    /// Takes two dumps, and makes a profile only after the second, so that no profile's memory counts as growth. Other
-    /// requests are answered between the dumps.
+    /// Takes two dumps, and makes a profile only after the second dump, so that no profile's memory counts as growth.
+    /// Other requests are answered between the dumps.
     fn difference(&self, wait: Duration, request: &GetRequest<'_>) -> Result<ResponseBody, RefusedRequest> {
         let _difference = DIFFERENCE.take(turn::end_of(wait)).map_err(|end| {
             let message = "another request waits for its second profile";

@@ -92,7 +92,7 @@ impl EndpointOptions {
 
     /// Adds a name, without a port, under which clients reach the server, in addition to its addresses and `localhost`. A
     /// request with another name in `Host` is rejected, because a page in a browser can rebind its own name to this
-    /// machine. Default: none.
+    /// machine. Default: no name.
     #[must_use]
     pub fn host_name(mut self, name: impl Into<String>) -> Self {
         self.host_names.push(name.into());

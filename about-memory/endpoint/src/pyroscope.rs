@@ -71,7 +71,7 @@ pub enum PushError {
     NoProfile(u16, String),
     /// The client could not send the request.
     Send(io::Error),
-    /// The server answered with this status, and it is not between 200 and 299.
+    /// The server answered with this status, which is not between 200 and 299.
     Refused(u16),
 }
 
@@ -136,8 +136,8 @@ impl PyroscopePush {
     ///
     /// # Errors
     ///
-    /// If there is no profile (as for `/debug/pprof/heap`), if `send` fails, or if the status is not between 200 and
-    /// 299.
+    /// Returns an error if there is no profile (as for `/debug/pprof/heap`), if `send` fails, or if the status is not
+    /// between 200 and 299.
     pub fn once(
         &self,
         endpoint: &Endpoint,
@@ -162,7 +162,7 @@ impl PyroscopePush {
     ///
     /// # Errors
     ///
-    /// If the system cannot start a thread.
+    /// Returns an error if the system cannot start a thread.
     pub fn start(
         self,
         endpoint: Arc<Endpoint>,

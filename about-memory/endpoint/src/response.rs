@@ -34,7 +34,7 @@ impl EndpointResponse {
         line.push('\n');
         let mut response = Self::with(refusal.status, "text/plain; charset=utf-8", line.into_bytes());
         if let Some(wait) = refusal.retry_after {
-            // Rounded up, because a client that comes too early is refused again.
+            // The seconds are rounded up, because a client that repeats its request too early is refused again.
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             response.headers.push(("retry-after", seconds.max(1).to_string()));
         }

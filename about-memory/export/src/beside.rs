@@ -14,7 +14,7 @@ const WAITING: usize = 8;
 ///
 /// # Errors
 ///
-/// If no thread can be started, or if `consume` or `produce` fails.
+/// Returns an error if no thread can be started, or if `consume` or `produce` fails.
 pub(crate) fn run<T: Send>(
     produce: impl FnOnce(SyncSender<T>) -> Result<(), ExportError> + Send,
     consume: impl FnMut(T) -> io::Result<()>,

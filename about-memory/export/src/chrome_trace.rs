@@ -35,7 +35,7 @@ pub struct Counter {
 ///
 /// # Errors
 ///
-/// If `out` fails, or if an amount exceeds 2^53. The client's numbers are not exact above 2^53.
+/// Returns an error if `out` fails, or if an amount exceeds 2^53. The client's numbers are not exact above 2^53.
 pub fn write(counters: &Counters, out: impl Write) -> Result<(), ExportError> {
     let mut processes: Vec<&str> = Vec::new();
     for counter in &counters.counters {

@@ -38,7 +38,8 @@ const HISTORY: [(ProfileValue, &str); 9] = [
 ///
 /// # Errors
 ///
-/// If `out` fails, if an amount is negative, or if it exceeds 2^53: the viewer's numbers are not exact above 2^53.
+/// Returns an error if `out` fails, if an amount is negative, or if an amount exceeds 2^53. The viewer's numbers are
+/// not exact above 2^53.
 pub fn write(stacks: &StackProfile, out: impl Write) -> Result<(), ExportError> {
     let facts = stacks.facts();
     let recorded = |value: ProfileValue| stacks.index_of(value);

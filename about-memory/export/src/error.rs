@@ -30,7 +30,7 @@ impl fmt::Display for ExportError {
             Self::Negative(who, what, amount) => {
                 write!(f, "{who} cannot hold {what} of {amount}: the format has no negative amounts")
             }
-            Self::NotRecorded(who, what) => write!(f, "{who} needs {what}, but the profile has none"),
+            Self::NotRecorded(who, what) => write!(f, "{who} needs {what}, but the profile lacks them"),
         }
     }
 }

@@ -114,7 +114,7 @@ impl<'a> ProfileTables<'a> {
 ///
 /// # Errors
 ///
-/// If `out` fails, or if a sum exceeds 2^53. The client's numbers are not exact above 2^53.
+/// Returns an error if `out` fails, or if a sum exceeds 2^53. The client's numbers are not exact above 2^53.
 pub fn write(
     stacks: &StackProfile,
     history: impl IntoIterator<Item = ProfileEvent>,

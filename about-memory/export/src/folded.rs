@@ -14,7 +14,7 @@ const FORMAT: &str = "folded stacks";
 ///
 /// # Errors
 ///
-/// If `out` fails, or if an amount is negative.
+/// Returns an error if `out` fails, or if an amount is negative.
 pub fn write(stacks: &StackProfile, out: impl Write) -> Result<(), ExportError> {
     let values = [ProfileValue::LiveBytes, ProfileValue::AllocatedBytes];
     let Some((value, column)) = values.into_iter().find_map(|value| Some((value, stacks.index_of(value)?)))

@@ -65,7 +65,7 @@ pub struct HeaptrackSummary {
 ///
 /// # Errors
 ///
-/// If `out` fails, if an amount is negative, or if the bytes exceed 63 bits.
+/// Returns an error if `out` fails, if an amount is negative, or if the bytes exceed 63 bits.
 pub fn write(
     stacks: &StackProfile,
     options: &HeaptrackOptions,
@@ -141,7 +141,7 @@ pub fn write(
 ///
 /// # Errors
 ///
-/// If `out` fails.
+/// Returns an error if `out` fails.
 pub fn write_history(
     stacks: &StackProfile,
     events: impl IntoIterator<Item = ProfileEvent>,

@@ -109,7 +109,7 @@ impl OpenMetricsOptions {
 ///
 /// # Errors
 ///
-/// If `out` fails.
+/// Returns an error if `out` fails.
 pub fn write(set: &ReportSet, options: &OpenMetricsOptions, out: impl Write) -> Result<(), ExportError> {
     let forest = Forest::new(set);
     let mut leaves = Vec::new();

@@ -67,8 +67,8 @@ impl ProfileFormat {
         }
     }
 
-    /// Whether a file made from a recording has more than the live blocks of one time: also freed blocks, or the bytes
-    /// over time.
+    /// Whether a file made from a recording contains freed blocks, or the bytes over time, in addition to the live
+    /// blocks of one time.
     pub fn has_history(self) -> bool {
         match self {
             Self::Pprof | Self::Dhat | Self::Heaptrack | Self::FirefoxProfiler => true,
@@ -93,7 +93,7 @@ impl ProfileFormat {
     ///
     /// # Errors
     ///
-    /// If `out` fails, or if the format cannot hold an amount.
+    /// Returns an error if `out` fails, or if the format cannot hold an amount.
     pub fn write(
         self,
         stacks: &StackProfile,

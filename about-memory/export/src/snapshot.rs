@@ -48,7 +48,8 @@ impl From<ExportError> for SnapshotExportError {
 ///
 /// # Errors
 ///
-/// If the snapshot has more kinds of nodes than a census can hold, or if the bytes of equal nodes exceed 63 bits.
+/// Returns an error if the snapshot has more kinds of nodes than a census can hold, or if the bytes of equal nodes
+/// exceed 63 bits.
 pub fn stacks(graph: &Graph) -> Result<StackProfile, SnapshotExportError> {
     let count = || Box::new(Breakdown::Count { count: true, bytes: true, label: None });
     let by_type = || Breakdown::ObjectClass {

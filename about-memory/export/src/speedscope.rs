@@ -1,9 +1,9 @@
 //! speedscope's JSON, for speedscope.app and its offline page.
 //!
 //! Each combination of a value and a kind of blocks is a profile; the user selects it at the top. A difference has two
-//! profiles for each, `grown` and `shrunk`, because the format has no negative weights. Small stacks are merged into
-//! one stack `(N small)`, because speedscope cannot open files of gigabytes. Source: `src/lib/file-format-spec.ts` of
-//! jlfwong/speedscope 1.25.0.
+//! profiles for each combination, `grown` and `shrunk`, because the format has no negative weights. Small stacks are
+//! merged into one stack `(N small)`, because speedscope cannot open files of gigabytes. Source:
+//! `src/lib/file-format-spec.ts` of jlfwong/speedscope 1.25.0.
 
 use std::io::Write;
 
@@ -77,7 +77,8 @@ impl SpeedscopeProfile<'_> {
 ///
 /// # Errors
 ///
-/// If `out` fails, or if the sum of a profile exceeds 2^53. The client's numbers are not exact above 2^53.
+/// Returns an error if `out` fails, or if the sum of a profile exceeds 2^53. The client's numbers are not exact above
+/// 2^53.
 pub fn write(stacks: &StackProfile, options: &SpeedscopeOptions, out: impl Write) -> Result<(), ExportError> {
     let all = stacks.owned();
     let profiles = profiles(stacks, &all, options)?;

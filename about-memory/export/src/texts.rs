@@ -24,12 +24,12 @@ impl ProfileTexts {
         self.0.find(text).map(StoredTextId)
     }
 
-    /// The id of a text. Adds the text if it is not there.
+    /// The id of a text. Adds the text if it is not stored yet.
     pub(crate) fn id(&mut self, text: &str) -> StoredTextId {
         StoredTextId(self.0.intern(text).expect("a profile has fewer than 2^32 texts"))
     }
 
-    /// The sorted texts, and for each old id the new one.
+    /// The sorted texts, and the new id for each old id.
     pub(crate) fn sorted(&self) -> (Self, Vec<StoredTextId>) {
         let mut order: Vec<u32> = (0..self.len() as u32).collect();
         order.sort_unstable_by_key(|id| self.0.get(*id));

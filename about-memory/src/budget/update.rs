@@ -32,7 +32,7 @@ impl Default for BudgetOptions {
 }
 
 impl BudgetOptions {
-    /// Headroom of ten percent, no additional paths.
+    /// Options with a headroom of ten percent and without added paths.
     pub fn new() -> Self {
         Self::default()
     }
@@ -67,7 +67,7 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// If `text` is not a budget.
+    /// Returns an error if `text` is not a budget.
     pub fn update(text: &str, set: &ReportSet, options: &BudgetOptions) -> Result<String, BudgetError> {
         Self::parse(text)?;
         let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| BudgetError {

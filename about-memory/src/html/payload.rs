@@ -297,7 +297,7 @@ impl<'a> NodeColumns<'a> {
         self.flags.push(flags);
     }
 
-    /// Returns how much of a leaf is HEAP: 0 for nothing, 1 for all, 2 for the amount in the column `heaps`.
+    /// Returns how much of a leaf is HEAP: 0 for no bytes, 1 for all bytes, 2 for the amount in the column `heaps`.
     fn heap(&mut self, node: TreeNode<'_, 'a>, process: usize) -> u8 {
         if !node.path().starts_with("explicit/") {
             return 0;

@@ -70,7 +70,7 @@ const MOST_SCRIPTS: usize = 5;
 ///
 /// # Errors
 ///
-/// If an obstacle prevents the recording.
+/// Returns an error if an obstacle prevents the recording.
 pub fn check(program: &Path, library: &Path) -> Result<(), LaunchObstacle> {
     check_file(program, library, 0)
 }

@@ -28,7 +28,7 @@ impl Limit {
     ///
     /// # Errors
     ///
-    /// If `condition` cannot be parsed.
+    /// Returns an error if `condition` cannot be parsed.
     pub fn on_path(process: Option<&str>, path: &str, condition: &str) -> Result<Self, LimitError> {
         let text = condition.trim();
         let has_comparison = text.starts_with(['<', '>', '=']);

@@ -343,7 +343,7 @@ pub(super) fn log(
 ///
 /// # Errors
 ///
-/// If the process does not listen, refuses, or takes longer than `timeout`.
+/// Returns an error if the process does not listen, refuses, or takes longer than `timeout`.
 pub fn minimize(pid: u32, timeout: Duration) -> Result<MinimizeAnswer, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     line(&mut send(&socket.path, &RequestLine::new("minimize"), timeout)?, MinimizeAnswer::from_json, timeout)
@@ -353,7 +353,7 @@ pub fn minimize(pid: u32, timeout: Duration) -> Result<MinimizeAnswer, LiveError
 ///
 /// # Errors
 ///
-/// If the process does not listen, has no collectors, refuses, or takes longer than `timeout`.
+/// Returns an error if the process does not listen, has no collectors, refuses, or takes longer than `timeout`.
 pub fn collect_garbage(pid: u32, timeout: Duration) -> Result<MinimizeAnswer, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     line(&mut send(&socket.path, &RequestLine::new("collect"), timeout)?, MinimizeAnswer::from_json, timeout)
@@ -363,7 +363,7 @@ pub fn collect_garbage(pid: u32, timeout: Duration) -> Result<MinimizeAnswer, Li
 ///
 /// # Errors
 ///
-/// If the process does not listen, refuses, or takes longer than `timeout`.
+/// Returns an error if the process does not listen, refuses, or takes longer than `timeout`.
 pub fn amounts(pid: u32, timeout: Duration) -> Result<AmountsAnswer, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     amounts_at(&socket.path, timeout)

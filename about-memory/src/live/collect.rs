@@ -21,13 +21,14 @@ struct AskedProcess {
     found: bool,
 }
 
-/// The reports of these processes. A single process appears as `Main Process (pid N)`, several as `NAME (pid N)`.
+/// The reports of these processes. A single process appears as `Main Process (pid N)`, several processes appear as
+/// `NAME (pid N)`.
 ///
 /// If some of the processes do not answer, warnings in the set name them.
 ///
 /// # Errors
 ///
-/// If no process answers: the first process's error.
+/// Returns the first process's error if no process answers.
 pub fn collect(pids: &[u32], options: &AskOptions) -> Result<ReportSet, LiveError> {
     let pids = &once(pids);
     let named = pids.len() > 1;
@@ -41,7 +42,7 @@ pub fn collect(pids: &[u32], options: &AskOptions) -> Result<ReportSet, LiveErro
 ///
 /// # Errors
 ///
-/// If no process listens or answers.
+/// Returns an error if no process listens or answers.
 pub fn collect_all(options: &AskOptions) -> Result<ReportSet, LiveError> {
     let targets: Vec<_> = sockets()?
         .into_iter()
@@ -55,7 +56,7 @@ pub fn collect_all(options: &AskOptions) -> Result<ReportSet, LiveError> {
 ///
 /// # Errors
 ///
-/// If no process in `pids` listens, or no process answers.
+/// Returns an error if no process in `pids` listens, or no process answers.
 pub fn collect_tree(pids: &[u32], options: &AskOptions) -> Result<ReportSet, LiveError> {
     let pids = &once(pids);
     let mut seen: HashSet<u32> = pids.iter().copied().collect();

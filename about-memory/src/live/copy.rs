@@ -19,13 +19,13 @@ pub struct ForkedProcess {
     _connection: HoldingConnection,
 }
 
-/// The connection whose end ends the copy.
+/// A connection that keeps the copy alive. The copy ends when the connection ends.
 #[derive(Debug)]
 #[allow(dead_code, reason = "held until it is dropped")]
 enum HoldingConnection {
-    /// To the process.
+    /// The connection to the process.
     Process(BufReader<DeadlineStream>),
-    /// To the copy itself.
+    /// The connection to the copy itself.
     #[cfg(feature = "program")]
     Copy(CopyConnection),
 }
@@ -36,8 +36,8 @@ impl ForkedProcess {
     ///
     /// # Errors
     ///
-    /// If the process does not listen, DMD does not record it, its version cannot make copies, it refuses, or it takes
-    /// longer than `timeout`.
+    /// Returns an error if the process does not listen, DMD does not record it, its version cannot make copies, it
+    /// refuses, or it takes longer than `timeout`.
     pub fn take(pid: u32, timeout: Duration) -> Result<Self, LiveError> {
         let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
         let copied = ask::copy(&socket.path, timeout);

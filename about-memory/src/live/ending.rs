@@ -12,7 +12,7 @@ use crate::{platform, temporary};
 ///
 /// # Errors
 ///
-/// If signal handlers cannot be installed or the thread cannot be started.
+/// Returns an error if signal handlers cannot be installed or the thread cannot be started.
 pub fn before_ending(restore: impl FnOnce() + Send + 'static) -> io::Result<()> {
     platform::end_by_signal(|| {}, || Duration::ZERO, and_remove(restore))
 }
@@ -51,7 +51,7 @@ impl EndSignals {
     ///
     /// # Errors
     ///
-    /// If signal handlers cannot be installed or a thread cannot be started.
+    /// Returns an error if signal handlers cannot be installed or a thread cannot be started.
     pub fn new(grace: Duration, restore: impl FnOnce() + Send + 'static) -> io::Result<Self> {
         let ending = Self { has_begun: Arc::default(), grace: Arc::new(Mutex::new(grace)) };
         let (flag, grace) = (Arc::clone(&ending.has_begun), Arc::clone(&ending.grace));

@@ -29,8 +29,8 @@ pub struct GatheredReports {
 ///
 /// # Errors
 ///
-/// If no process answers, or the folder or the reports cannot be written. A dump that fails becomes a warning in the
-/// reports.
+/// Returns an error if no process answers, or the folder or the reports cannot be written. A dump that fails becomes a
+/// warning in the reports.
 pub fn gather(within: &Path, options: &AskOptions) -> Result<GatheredReports, LiveError> {
     let mut reports = collect_all(options)?;
     let folder = new_folder(within).map_err(|error| LiveError::Write(within.to_owned(), error))?;

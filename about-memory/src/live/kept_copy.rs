@@ -1,4 +1,4 @@
-//! Copies that processes make of themselves at moments for which no request comes in time, such as a peak of the heap.
+//! Copies that processes make of themselves at moments when a request would come too late, such as a peak of the heap.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub struct KeptCopy {
     pub copy: ForkedProcess,
     /// The number of the copied process.
     pub process: u32,
-    /// The bytes of its heap, as DMD's peak counts them.
+    /// The bytes of the process's heap, as DMD's peak counts them.
     pub bytes: u64,
     /// The time from the start of the process to the copy.
     pub time: Duration,
@@ -42,7 +42,7 @@ impl CopyKeeper {
     ///
     /// # Errors
     ///
-    /// If the socket or the thread cannot be made.
+    /// Returns an error if the socket or the thread cannot be made.
     pub fn start() -> io::Result<Self> {
         let folder = TemporaryFolder::new()?;
         let path = folder.path().join(SOCKET);
@@ -60,7 +60,7 @@ impl CopyKeeper {
     ///
     /// # Errors
     ///
-    /// If the socket was removed.
+    /// Returns an error if the socket was removed.
     pub fn end(self) -> io::Result<Option<KeptCopy>> {
         wake_copy_listener(&self.path)?;
         Ok(self.thread.join().unwrap_or_default())
@@ -94,7 +94,8 @@ fn keep(listener: &CopyListener) -> Option<KeptCopy> {
 ///
 /// # Errors
 ///
-/// If the process does not listen, its version cannot do so, it refuses, or it takes longer than `timeout`.
+/// Returns an error if the process does not listen, its version cannot make such copies, it refuses, or it takes longer
+/// than `timeout`.
 pub fn keep_copy(pid: u32, timeout: Duration) -> Result<(), LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     ask::keep_copy(&socket.path, timeout)

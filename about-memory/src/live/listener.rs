@@ -29,7 +29,7 @@ pub struct ListeningProcess {
 ///
 /// # Errors
 ///
-/// If the folder of sockets is not private to the user or cannot be read.
+/// Returns an error if the folder of sockets is not private to the user or cannot be read.
 pub fn list(timeout: Duration) -> Result<Vec<ListeningProcess>, LiveError> {
     listeners(false, timeout)
 }
@@ -48,7 +48,8 @@ pub fn list_with_amounts(timeout: Duration) -> Result<Vec<ListeningProcess>, Liv
 ///
 /// # Errors
 ///
-/// If the process does not listen, refuses, speaks another version of the protocol, or takes longer than `timeout`.
+/// Returns an error if the process does not listen, refuses, speaks another version of the protocol, or takes longer
+/// than `timeout`.
 pub fn hello(pid: u32, timeout: Duration) -> Result<HelloAnswer, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     ask::hello(&socket.path, timeout)

@@ -41,8 +41,8 @@ pub struct ReceivedLog {
 ///
 /// # Errors
 ///
-/// If the process does not listen, DMD neither records it nor waits for requests in it, the process refuses, or it takes
-/// longer than `timeout`.
+/// Returns an error if the process does not listen, DMD neither records it nor waits for requests in it, the process
+/// refuses, or it takes longer than `timeout`.
 pub fn log(pid: u32, per_million: u64, length: u64, timeout: Duration) -> Result<ReceivedLog, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     let begun = ask::log(&socket.path, per_million, length, timeout);
@@ -57,7 +57,8 @@ impl ReceivedLog {
     ///
     /// # Errors
     ///
-    /// If the connection breaks, the process refuses to continue, or it does not send the remaining lines in time.
+    /// Returns an error if the connection breaks, the process refuses to continue, or it does not send the remaining
+    /// lines in time.
     pub fn lines(
         &mut self,
         until: Option<Instant>,

@@ -27,8 +27,8 @@ const SNAPSHOT_REQUEST: &str = "heap-snapshot";
 ///
 /// # Errors
 ///
-/// If the process does not listen, offers no snapshots, refuses, ends before the snapshot is complete, or takes longer
-/// than `timeout`; if the file cannot be written.
+/// Returns an error if the process does not listen, offers no snapshots, refuses, ends before the snapshot is complete,
+/// or takes longer than `timeout`, or if the file cannot be written.
 pub fn save_snapshot(pid: u32, path: &Path, timeout: Duration) -> Result<(), LiveError> {
     save(pid, SNAPSHOT_REQUEST, path, timeout)
 }
@@ -39,8 +39,8 @@ pub fn save_snapshot(pid: u32, path: &Path, timeout: Duration) -> Result<(), Liv
 ///
 /// # Errors
 ///
-/// If the process does not listen, DMD does not record it, it refuses, ends before the dump is complete, or takes longer
-/// than `timeout`; if the file cannot be written.
+/// Returns an error if DMD does not record the process, if the process does not listen, refuses, ends before the dump
+/// is complete, or takes longer than `timeout`, or if the file cannot be written.
 pub fn save_dump(pid: u32, path: &Path, timeout: Duration) -> Result<(), LiveError> {
     save(pid, DUMP_REQUEST, path, timeout)
 }

@@ -19,7 +19,7 @@ pub struct TrackingSession {
     answer: BufReader<DeadlineStream>,
     timeout: Duration,
     process: SocketFile,
-    /// The program's file.
+    /// The file of the program that the process ran when the session started.
     program: Option<PathBuf>,
 }
 
@@ -43,8 +43,8 @@ const LOOK: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 ///
-/// If the process does not listen, DMD does not wait for requests in the process or already records the process, or an
-/// answer takes longer than `timeout`.
+/// Returns an error if the process does not listen, DMD does not wait for requests in the process or already records
+/// the process, or an answer takes longer than `timeout`.
 pub fn track(pid: u32, sample_bytes: u64, timeout: Duration) -> Result<TrackingSession, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     let begun = ask::track(&socket.path, sample_bytes, timeout);
@@ -107,8 +107,8 @@ impl TrackingSession {
     ///
     /// # Errors
     ///
-    /// If the connection breaks, or the process ends or becomes another program without a dump. A file of [`record`]
-    /// then contains all events until that moment.
+    /// Returns an error if the connection breaks, or the process ends or becomes another program without a dump. A file
+    /// of [`record`] then contains all events until that moment.
     pub fn wait(&mut self, until: Option<Instant>, stop: &AtomicBool) -> Result<(), LiveError> {
         while !stop.load(Ordering::Relaxed) {
             let now = Instant::now();
@@ -136,7 +136,8 @@ impl TrackingSession {
     ///
     /// # Errors
     ///
-    /// If the process has ended without a dump or takes longer than the timeout; if the file cannot be written.
+    /// Returns an error if the process has ended without a dump or takes longer than the timeout, or if the file cannot
+    /// be written.
     pub fn save(mut self, path: &Path) -> Result<SessionEnd, LiveError> {
         let is_unasked = !self.answer.buffer().is_empty();
         // An ended process accepts no request, but may have sent the dump.
@@ -158,7 +159,7 @@ impl TrackingSession {
     ///
     /// # Errors
     ///
-    /// If the process has ended or takes longer than the timeout.
+    /// Returns an error if the process has ended or takes longer than the timeout.
     pub fn finish(mut self) -> Result<(), LiveError> {
         self.ask()?;
         let recorded = ask::recorded(&mut self.answer, self.timeout);

@@ -47,7 +47,7 @@ impl Displays {
     ///
     /// # Errors
     ///
-    /// If the text is not valid. The error is one line with the reason and the place.
+    /// Returns an error if the text is not valid. The error is one line with the reason and the place.
     pub fn from_json(text: &str) -> Result<Self, String> {
         let displays: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let lists =

@@ -10,7 +10,7 @@ use tempfile::{Builder, TempPath};
 ///
 /// # Errors
 ///
-/// If the file cannot be written.
+/// Returns an error if the file cannot be written.
 pub fn redirect_file(folder: &Path, url: &str) -> io::Result<TempPath> {
     // `tempfile` makes files with the mode 0600.
     let mut file = Builder::new().prefix("about-memory-").suffix(".html").tempfile_in(folder)?;

@@ -169,8 +169,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If the port or the path is in use, a host name is not valid, or the system provides no random bytes or no
-    /// thread.
+    /// Returns an error if the port or the path is in use, a host name is not valid, or the system provides no random
+    /// bytes or no thread.
     pub fn start(session: Session, options: &ServeOptions) -> io::Result<Self> {
         let listener = Arc::new(options.listen.open(options.port)?);
         let address = listener.address(options.port)?;
@@ -208,7 +208,7 @@ impl Server {
         Ok(Self { state, listener, address, thread: Some(thread) })
     }
 
-    /// Returns the address that the server listens on. With a Unix socket, the address from which ssh forwards.
+    /// Returns the address that the server listens on or, with a Unix socket, the address from which ssh forwards.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -254,7 +254,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If the session already has its maximum number of snapshots.
+    /// Returns an error if the session already has its maximum number of snapshots.
     pub fn add_types(
         &self,
         title: &str,

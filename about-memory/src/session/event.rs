@@ -71,7 +71,7 @@ impl EventLog {
         self.added.notify_all();
     }
 
-    /// The number of the latest event; 0 before the first.
+    /// The number of the latest event; 0 before the first event.
     pub fn last(&self) -> u64 {
         self.log().last
     }

@@ -6,11 +6,11 @@ use std::collections::HashSet;
 use super::column::{RowColumn, RowSort};
 use super::rows_options::RowsOptions;
 
-/// At most this many rows open because a filter or `open_below` opens all rows of a tree.
+/// A filter or `open_below`, which open all rows of a tree, open at most this many rows.
 const MOST_OPEN: usize = 10_000;
-/// Because of their depth, at most this many rows of each level open. Firefox fetches 15 rows at a time.
+/// The option `depth` opens at most this many rows of each level. Firefox fetches 15 rows at a time.
 const FIRST: usize = 15;
-/// At most this many levels open because of their depth.
+/// The option `depth` opens at most this many levels.
 const MAX_DEPTH: usize = 3;
 
 /// A tree whose nodes become rows.

@@ -15,7 +15,7 @@ use super::error::SessionError;
 use super::group_id::group_id;
 use super::query::GroupBy;
 
-/// A search checks for cancellation once for this many nodes.
+/// A search checks for cancellation each time it has searched this many nodes.
 const LOOK: usize = 4096;
 
 /// Returns the nodes of a graph in order. If the computation is cancelled, the next item is an error.

@@ -36,7 +36,7 @@ impl PendingAnswer {
     ///
     /// # Errors
     ///
-    /// If the computation failed or was cancelled.
+    /// Returns an error if the computation failed or was cancelled.
     pub fn join(&self) -> Result<Arc<QueryAnswer>, SessionError> {
         loop {
             if let Some(answer) = self.wait(Duration::from_secs(3600)) {

@@ -59,7 +59,7 @@ impl GroupBy {
     ///
     /// # Errors
     ///
-    /// If the text is too long or not a breakdown.
+    /// Returns an error if the text is too long or not a breakdown.
     pub fn new(text: &str) -> Result<Self, GroupByError> {
         if text.len() > MAX_TEXT {
             return Err(GroupByError::TooLong);

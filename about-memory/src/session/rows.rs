@@ -78,8 +78,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`SessionError::TooMuch`] for more than 500 rows or 10,000 open rows; [`SessionError::Failed`] for an answer
-    /// without rows.
+    /// Returns [`SessionError::TooMuch`] for more than 500 rows or 10,000 open rows; [`SessionError::Failed`] for an
+    /// answer without rows.
     pub fn rows(
         &self,
         query: &Query,

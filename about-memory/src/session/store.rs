@@ -64,9 +64,9 @@ impl SessionOptions {
         Self::default()
     }
 
-    /// Sets about how many bytes of results are kept, without the graphs. The latest result stays even if it alone is
-    /// larger. Default: 64 MiB, or 32 bytes for each node of the largest snapshot if that is more, so that both the
-    /// dominator tree and the walk for paths fit.
+    /// Sets the approximate maximum of bytes of results that are kept, without the graphs. The latest result stays even
+    /// if it alone is larger. Default: 64 MiB, or 32 bytes for each node of the largest snapshot if this is more, so
+    /// that the dominator tree and the walk for paths fit.
     #[must_use]
     pub fn budget(self, bytes: usize) -> Self {
         Self { budget: Some(bytes), ..self }
@@ -128,8 +128,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Full`] if the session has its maximum number of snapshots. If the file cannot be read, the
-    /// snapshot gets the state of a failure.
+    /// Returns [`SessionError::Full`] if the session has its maximum number of snapshots. If the file cannot be read,
+    /// the snapshot gets the state of a failure.
     pub fn open(&self, path: &Path) -> Result<SnapshotId, SessionError> {
         let title = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
         let title = title.strip_suffix(".fxsnapshot").unwrap_or(&title).to_owned();
@@ -146,8 +146,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Full`] if the session has its maximum number of snapshots. If `save` fails, the snapshot gets
-    /// the state of a failure.
+    /// Returns [`SessionError::Full`] if the session has its maximum number of snapshots. If `save` fails, the snapshot
+    /// gets the state of a failure.
     pub fn take(
         &self,
         title: &str,
@@ -181,8 +181,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Full`] if the session has its maximum number of snapshots. [`SessionError::Failed`] if the copy
-    /// fails; the snapshot then also gets the state of a failure.
+    /// Returns [`SessionError::Full`] if the session has its maximum number of snapshots. Returns
+    /// [`SessionError::Failed`] if the copy fails; the snapshot then also gets the state of a failure.
     pub fn import(&self, title: &str, from: &mut dyn Read) -> Result<SnapshotId, SessionError> {
         let progress = AnalysisProgress::new();
         let id = self.snapshots_().add(title, SnapshotState::Importing, SnapshotFile::None, &progress)?;
@@ -215,7 +215,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Full`] if the session has its maximum number of snapshots.
+    /// Returns [`SessionError::Full`] if the session has its maximum number of snapshots.
     pub fn insert(&self, title: &str, graph: Graph) -> Result<SnapshotId, SessionError> {
         let state = SnapshotState::Reading;
         let id = self.snapshots_().add(title, state, SnapshotFile::None, &AnalysisProgress::new())?;
@@ -308,7 +308,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`SessionError::NoSnapshot`] or [`SessionError::NotRead`].
+    /// Returns [`SessionError::NoSnapshot`] or [`SessionError::NotRead`].
     pub fn graph(&self, id: SnapshotId) -> Result<Arc<Graph>, SessionError> {
         self.snapshots_().graph(id)
     }
@@ -317,7 +317,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`SessionError::NoSnapshot`], or [`SessionError::NotRead`] if the snapshot has no file.
+    /// Returns [`SessionError::NoSnapshot`], or [`SessionError::NotRead`] if the snapshot has no file.
     pub fn file(&self, id: SnapshotId) -> Result<PathBuf, SessionError> {
         self.snapshots_().path(id)
     }
@@ -326,8 +326,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`SessionError::TooMuch`], [`SessionError::NoSnapshot`], [`SessionError::NotRead`] or [`SessionError::Busy`].
-    /// All other errors are returned with the answer.
+    /// Returns [`SessionError::TooMuch`], [`SessionError::NoSnapshot`], [`SessionError::NotRead`] or
+    /// [`SessionError::Busy`]. All other errors are returned with the answer.
     pub fn ask(&self, query: Query) -> Result<PendingAnswer, SessionError> {
         if let Some((what, most)) = query.excess() {
             return Err(SessionError::TooMuch(what, most));

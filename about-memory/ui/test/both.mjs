@@ -1,4 +1,4 @@
-// Runs the same steps in Chromium and in Firefox. One adapter for each browser lets one test drive both.
+// Runs the same steps in Chromium and in Firefox. One adapter for each browser lets one test drive both browsers.
 import { Firefox, hasFirefox } from "./firefox.mjs";
 
 /** The names of keys, as WebDriver writes them (section 17.4.2 of its standard). */

@@ -1,5 +1,5 @@
-// Runs half of the tests in one process with one browser. Starting both for each file would take a second of processor
-// time.
+// Runs half of the tests in one process with one browser. Starting a process and a browser for each file would take a
+// second of processor time.
 import { readdirSync } from "node:fs";
 
 /** Loads every second file of tests, which registers its tests. */

@@ -77,7 +77,7 @@ inBoth("a tree map zooms and moves, and counts the boxes that it does not draw",
   await b.key("0");
   assert.equal(await scale(b), 1);
   assert.ok(await isThere());
-  // A drag moves the map without opening a box. Enter after it opens one.
+  // A drag moves the map without opening a box. Enter after the drag opens a box.
   for (let step = 0; step < 3; step++) await b.key("+");
   const undragged = await boxes(b);
   await b.run(`const box = document.activeElement;

@@ -468,7 +468,7 @@ inBoth("hostile snapshots are read, or refused with a message", hostile.slice(0,
       assert.ok(error.length > 3 && !error.includes("panicked"), `${title}: ${error}`);
       continue;
     }
-    // Each view shows rows, or the reason why there are none.
+    // Each view shows rows, or the reason why it has no rows.
     for (const view of ["census?by=internalType", "dominators", "treemap"]) {
       await b.go(`#/memory/${id}/${view}`);
       await b.until("document.querySelector('#main .bar') && !/…$/.test(document.getElementById('status').textContent) && document.getElementById('status').textContent !== ''");

@@ -63,20 +63,20 @@
 //! contains events whose thread is unknown, from signal handlers that interrupted the engine. An event consists of:
 //!
 //! - one byte: bits 0 and 1 are the kind (0 begin, 1 end, 2 end by a move, 3 other). Bit 2 is set if the stack is the
-//!   predicted one. The bits above are the ticks since the event before; 31 means that a varint with the ticks beyond
+//!   predicted one. The bits above are the ticks since the previous event; 31 means that a varint with the ticks beyond
 //!   31 follows;
 //! - for kind 3, one more byte. 0 is [`BlockAction::Back`]: the allocator did not move the block. 1 and 2 are an end
 //!   and an end by a move, with the block. 16 plus the address modulo 16 applies to the next event; for all other
 //!   events the address modulo 16 is 0. A byte of at least 16 is not an event: it has no ticks and none of the
 //!   following parts;
-//! - a signed varint: the address divided by 16, minus the same number of the event before (0 before the first event);
+//! - a signed varint: the address divided by 16, minus the same number of the previous event (0 for the first event);
 //! - for begins, [`BlockAction::Back`], and ends with the block: the block.
 //!
 //! A block starts with a varint that contains twice the requested bytes, plus 1 if a varint with the slop follows.
 //! Without that varint, the slop is the slop of glibc's `malloc` ([`natural_slop`]). If the stack is not the predicted
-//! one, a signed varint follows: the id of the stack minus the stack id of the block before (0 before the first
+//! one, a signed varint follows: the id of the stack minus the stack id of the previous block (0 for the first
 //! block). To predict, a decoder assumes that a stack is followed by the same stack as last time. It uses a table of
-//! [`PREDICTIONS`] stacks. The index is the id of the stack before, modulo `PREDICTIONS`. The entries are 0 at first.
+//! [`PREDICTIONS`] stacks. The index is the id of the previous stack, modulo `PREDICTIONS`. The entries are 0 at first.
 //!
 //! A move is an end by a move, followed by the next begin of the same thread. If a block begins at the address of a
 //! live block, then the program has freed the live block in a way that DMD did not see.
@@ -84,7 +84,7 @@
 //! # Order
 //!
 //! The chunks of different threads are in no particular order. [`ChunkKind::Watermark`] contains a tick: events in
-//! later chunks have that tick or a later one. So a reader that merges threads keeps only the events since the last
+//! later chunks have this or a later tick. So a reader that merges threads keeps only the events since the last
 //! watermark. The only exception: an event is earlier than the watermark if the system stopped its thread for a tenth
 //! of a second in the middle of the event.
 //!

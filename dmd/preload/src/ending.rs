@@ -1,5 +1,5 @@
 //! Calls that read or set the action of a signal. If a program has no handler for SIGTERM or SIGINT, the engine
-//! installs one, which writes the last dump. These functions hide the engine's handler from the program.
+//! installs a handler that writes the last dump. These functions hide the engine's handler from the program.
 
 use core::ffi::c_int;
 use core::mem::MaybeUninit;

@@ -90,8 +90,8 @@ fn is_executable(path: *const c_char) -> bool {
     !path.is_null() && unsafe { libc::access(path, libc::X_OK) } == 0
 }
 
-/// Calls `start` with the environment, or with an environment without this library if the program cannot start with
-/// it.
+/// Calls `start` with the environment. If the program cannot start with this library, calls `start` with an environment
+/// without the library.
 ///
 /// # Safety
 ///

@@ -175,8 +175,8 @@ pub(crate) fn process_ends() {
         }
         slot().guard.clear();
     }
-    // The copy is made before the reporters run, since reporters allocate. The thread may end on a small stack, or with
-    // a pending cancellation.
+    // The process is copied before the reporters run, since reporters allocate. The thread may be on a small stack,
+    // or have a pending cancellation.
     signals::held(|| {
         own_stack::run(|| {
             process::note_resident_peak();
@@ -188,8 +188,8 @@ pub(crate) fn process_ends() {
     if options.dump_at_exit && (options.children || !fork::is_child()) {
         let run = slot().run.get();
         if run != 0 {
-            // A reporter ends the process. The call does not return, and later reporters do not run, so there is no
-            // reason to wait for an answer.
+            // A reporter ends the process: its call does not return, and later reporters do not run. So the dump
+            // contains only the reports that the run has made so far.
             last_dump(|| write_partial(run));
         } else {
             // SAFETY: `report_and_write` takes null.
@@ -205,8 +205,8 @@ pub(crate) fn process_ends() {
 /// Writes the dump and the recording before the process becomes another program, since they would be lost.
 #[cfg(engine = "native")]
 pub fn program_is_replaced() {
-    // A handler that has interrupted the engine may hold locks of the engine. If a filter of system calls is
-    // installed, a call may end the process.
+    // If this is a signal handler that has interrupted the engine, this thread may hold locks of the engine. If a
+    // filter of system calls is installed, a system call may end the process.
     if !leaves_something() || slot().guard.is_set() || confined::any_noted() {
         return;
     }
@@ -250,7 +250,7 @@ fn write_partial(run: RunNumber) -> c_int {
     if ENGINE.runs.is_owner(run) {
         log::say(format_args!("a memory reporter ends the process: the reports are not complete"));
     } else {
-        // This run did not make the marks, so they are removed.
+        // This run did not make the marks, so the marks are removed.
         ENGINE.begin_reports();
         log::say(format_args!("a memory reporter ends the process: there are no reports"));
     }

@@ -89,7 +89,8 @@ fn action() -> libc::sigaction {
     let mut action = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
     action.sa_sigaction = handle as extern "C" fn(c_int) as usize;
     // A second signal interrupts the handler. The handler does not run on a signal stack: while the dump is written on
-    // another stack, the signal stack would be free, and the second signal would overwrite the first one's frames.
+    // another stack, the signal stack would be free, and the second signal would overwrite the frames of the first
+    // signal.
     action.sa_flags = libc::SA_RESTART | libc::SA_NODEFER;
     action
 }
@@ -104,7 +105,7 @@ impl HiddenHandler {
         ENDING.contains(&signal) && is_wanted() && BEGUN.load(Ordering::Relaxed) == 0
     }
 
-    /// The action to show to the program if the system returns this one.
+    /// The action to show to the program if the system returns this action.
     pub fn seen(found: libc::sigaction) -> libc::sigaction {
         if found.sa_sigaction == action().sa_sigaction {
             // SAFETY: all zeros are a valid action: the default one.

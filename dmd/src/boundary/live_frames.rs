@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use crate::dump::modules::DumpModules;
 use crate::tables::trace_id::TraceId;
 
-/// All frames that were looked up so far. If another library is loaded at the place of an unloaded one, addresses
+/// All frames that were looked up so far. If another library is loaded at the place of an unloaded library, addresses
 /// there keep the frames of the unloaded library.
 static KNOWN: Mutex<Option<ResolvedFrames>> = Mutex::new(None);
 
@@ -49,7 +49,7 @@ impl LiveFrames {
             return;
         }
         asked.sort_unstable();
-        // The largest node: if several modules were loaded at this place, the last of them is found.
+        // With the largest node, `find` returns the last of several modules that were loaded at the same place.
         let last = TraceId(u32::MAX);
         let place = |pc: usize| {
             modules.find(last, pc).and_then(|module| modules.offset(module, pc).map(|at| (module, at)))
@@ -63,8 +63,8 @@ impl LiveFrames {
                 bias: Some(module.bias as u64),
             })
             .collect();
-        // The look-up must stay on this thread, because the engine's guard protects only this thread. A measured
-        // program does not read source files.
+        // The look-up must stay on this thread, because the engine's guard protects only this thread. The look-up
+        // reads no source files, since it runs inside the measured program.
         frames.look_up(&places, &modules, &SymbolOptions::new().threads(1).sources(false));
     }
 }

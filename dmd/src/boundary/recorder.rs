@@ -47,8 +47,8 @@ pub(crate) fn has_no_record(block: *mut u8) -> bool {
     ENGINE.phase() == Phase::Sampling && ENGINE.has_no_record(block.addr()) && !internal_alloc::owns(block)
 }
 
-/// The engine that records; `None` if no engine does. The first call looks for a preloaded engine. If no engine
-/// is preloaded, it starts one with these options, or with the options of `$DMD` if `options` is `None`.
+/// The engine that records; `None` if no engine records. The first call looks for a preloaded engine. If no engine
+/// is preloaded, the call starts an engine with these options, or with the options of `$DMD` if `options` is `None`.
 #[inline(always)]
 pub(crate) fn current(options: &Option<Options>) -> Option<Recorder> {
     if is_off() {
@@ -73,7 +73,7 @@ fn remember(recorder: Recorder) {
 
 #[cold]
 fn decide(options: &Option<Options>) -> Option<Recorder> {
-    // The loader may allocate: the engine does not record those blocks.
+    // The loader may allocate: the engine does not record blocks of the loader.
     if slot().guard.is_set() {
         return None;
     }
@@ -184,8 +184,8 @@ fn usable(found: PreloadedEngine) -> Option<Recorder> {
     }
 }
 
-/// The engine that records; `None` if no engine does. Entry points call this function. It starts no engine: without a
-/// hook, an engine would have no blocks.
+/// The engine that records; `None` if no engine records. Entry points call this function. It does not start an engine:
+/// without a hook, an engine would have no blocks.
 pub(crate) fn running_one() -> Option<Recorder> {
     if is_off() {
         return None;
@@ -193,7 +193,7 @@ pub(crate) fn running_one() -> Option<Recorder> {
     if let Some(recorder) = known() {
         return Some(recorder).filter(|recorder| recorder.is_running());
     }
-    // The loader may allocate: the engine does not record those blocks.
+    // The loader may allocate: the engine does not record blocks of the loader.
     let _inside = Inside::deeper();
     let recorder = usable(preloaded()).unwrap_or(LOCAL);
     if !recorder.is_running() {

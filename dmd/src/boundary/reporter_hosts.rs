@@ -9,8 +9,8 @@ use memory_reporter::engine_abi::RunReporters;
 
 pub(crate) use crate::system::libraries::pin;
 
-/// The maximum number of connected programs. More than one copy of `memory-reporter` is rare: each library that links
-/// its own has one.
+/// The maximum number of connected programs. A process rarely has more than one copy of `memory-reporter`: only
+/// libraries that link the crate themselves add copies.
 const MOST: usize = 8;
 
 /// One entry for each connected program: the function that runs the program's reporters. Unused entries are null.

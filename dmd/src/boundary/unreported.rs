@@ -1,7 +1,7 @@
 //! The unreported and the twice-reported blocks of this process, by crate, type and function.
 //!
-//! The blocks go to [`dmd_analyze::dark_matter`] with the site and type of each stack. This module looks up only
-//! frames up to the site, each once in the process.
+//! The blocks go to [`dmd_analyze::dark_matter`] with the site and type of each stack. This module looks up only the
+//! frames up to the site, and each frame only one time in the process.
 
 use dmd_analyze::CallFrame;
 use dmd_analyze::dark_matter::{DarkMatter, DarkMatterRow, LiveBlocks, LiveStack};

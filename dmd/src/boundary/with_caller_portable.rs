@@ -1,8 +1,8 @@
 //! Functions that pass an address on the stack, below the hook's frame, on to another function.
 
 /// Defines a function that passes an address in its own frame, and 0, on to the callee. Inner frames belong to DMD. If
-/// the callee takes a function as an argument, but the defined function does not, the defined function passes `None`
-/// before the address. `[unsafe]` before the name marks functions with a contract.
+/// the callee takes a function as an argument, but the defined function has no such argument, the defined function
+/// passes `None` before the address. `[unsafe]` before the name marks functions with a contract.
 macro_rules! with_caller {
     ($(#[$doc:meta])* [unsafe] $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?
         => $to:ident, [$x86_place:literal, $x86_fp:literal], [$arm_place:literal, $arm_fp:literal]) => {

@@ -39,7 +39,7 @@ pub(crate) struct DumpModule {
     pub(crate) since: Option<TraceId>,
 }
 
-/// Loaded modules in order of addresses, then unloaded ones, the newest first.
+/// Loaded modules in order of addresses, then unloaded modules, the newest first.
 #[derive(Debug, Default)]
 pub(crate) struct DumpModules {
     all: Vec<DumpModule>,

@@ -24,8 +24,8 @@ impl core::fmt::Debug for BlockMove {
 }
 
 impl Engine {
-    /// Forgets the block that starts at this address. Callers do so before they free the block: otherwise another
-    /// thread could get the address in between.
+    /// Forgets the block that starts at this address. Call this before the allocator frees the block: after the free,
+    /// another thread may already have a block at the address.
     #[inline(always)]
     pub(crate) fn forget(&self, address: usize) {
         if self.has_no_record(address) {

@@ -40,7 +40,7 @@ impl Engine {
         keeping_errno(|| {
             let _inside = Inside::deeper();
             let is_back = self.table().insert(address, block);
-            // The sum does not contain the block any more, and the copy does.
+            // The copy contains the block. The sum of the peak's table no longer contains it.
             let bytes = if is_back { self.amount(block).bytes.try_into().unwrap_or(0) } else { 0 };
             // The stack of a thread may be small, and a pending cancellation would unwind this frame.
             let _ = signals::held(|| own_stack::run(|| self.keep_copy(bytes)));

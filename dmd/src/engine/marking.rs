@@ -16,7 +16,7 @@ use crate::tables::stack::Caller;
 use crate::tables::thread;
 use crate::tables::trace_id::TraceId;
 
-/// The maximum number of unknown pointers that are printed on stderr. Further ones are only counted.
+/// The maximum number of unknown pointers that are printed on stderr. Further unknown pointers are only counted.
 const MOST_SAID: u64 = 20;
 
 /// The options of a mark.
@@ -135,8 +135,8 @@ impl Engine {
             let trace = self.trace_of_report(caller);
             if self.marks.fault(ReportFault { kind, address, path, trace }) <= MOST_SAID {
                 let line = format_args!("Unknown pointer {address:#x}");
-                // A dump or a collection lists the faults of its reports. The fault of any other report is in no list,
-                // so the log prints it.
+                // A dump or a collection lists the faults of its own reports. Any other fault is listed nowhere, so it
+                // is printed.
                 if slot().run.get() != 0 { log::mention(line) } else { log::say(line) }
             }
         });

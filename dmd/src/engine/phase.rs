@@ -15,7 +15,7 @@ pub(crate) enum Phase {
     Undecided = 0,
     /// The engine never records.
     Off = 1,
-    /// The engine records every block, or a sample of the small ones.
+    /// The engine records every block, or all large blocks and a sample of the small blocks.
     On = RECORDS_ALL,
     /// The engine is starting. It records nothing yet.
     Starting = 3,

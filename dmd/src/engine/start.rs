@@ -33,7 +33,7 @@ pub(crate) struct EngineSetup {
 }
 
 impl Engine {
-    /// Starts to record. Only the first call does so, and returns true.
+    /// Starts to record. Only the first call has an effect, and it returns true.
     pub(crate) fn start(&self, setup: EngineSetup) -> bool {
         if !self.phase.change(Phase::Undecided, Phase::Starting) {
             return false;

@@ -41,7 +41,7 @@ impl Engine {
         self.phase.set(phase);
     }
 
-    /// A number that no slot has: neither 0 nor [`NO_SESSION`].
+    /// The number of a new session. No slot has this number yet; it is neither 0 nor [`NO_SESSION`].
     fn next_session(&self) -> u32 {
         let number = self.sessions.fetch_add(1, Ordering::Relaxed).wrapping_add(2);
         if number <= NO_SESSION { NO_SESSION + 1 } else { number }

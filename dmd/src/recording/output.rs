@@ -22,7 +22,8 @@ use crate::tables::trace_id::TraceId;
 /// The approximate size of a chunk of nodes or live blocks, in bytes.
 pub(super) const CHUNK: usize = 256 << 10;
 
-/// The maximum number of nodes that are written later, because another thread was making them when it was their turn.
+/// The maximum number of skipped nodes that the writer remembers and writes later. The writer skips a node that another
+/// thread is still making.
 const MOST_MISSING: usize = 4096;
 
 /// The file, and the state of its contents.
@@ -215,7 +216,7 @@ impl RecordingOutput {
     }
 
     /// Records that a pass, which started at this tick, has handed over the events of all threads. The watermark is
-    /// the start of the pass before, because a thread may have been in the middle of an event during this pass.
+    /// the start of the previous pass, because a thread may have been in the middle of an event during this pass.
     pub(super) fn passed(&mut self, tick: u64) {
         const UNTIL_ALL_IS_SAID: u32 = 2;
         if self.quiet_passes < UNTIL_ALL_IS_SAID {

@@ -36,7 +36,7 @@ impl BufferSlot {
         }
     }
 
-    /// Takes the buffer away. If several threads call this at once, only one gets the buffer.
+    /// Takes the buffer away. If several threads call this at once, only one thread gets the buffer.
     pub(super) fn take(&self) -> Option<OwnedBuffer> {
         // SAFETY: the pointer is null or comes from `put`, and the exchange gives it to only one thread.
         unsafe { OwnedBuffer::from_raw(self.buffer.swap(null_mut(), Ordering::AcqRel)) }
@@ -56,8 +56,8 @@ impl BufferSlot {
         self.at_risk.store(at_risk as u32, Ordering::Relaxed);
     }
 
-    /// Returns the buffer that a jump left, and the number of events that were lost; `None` if no event was lost. The
-    /// same threads as for [`fill`](Self::fill) may call this.
+    /// Returns the buffer that a jump left, and the number of events that were lost; `None` if no event was lost. Only
+    /// the thread that holds the lock of the lease calls this.
     #[inline(always)]
     pub(super) fn left_by_jump(&self) -> Option<(Option<OwnedBuffer>, usize)> {
         let (buffer, lost) = (&self.filled, self.at_risk.load(Ordering::Relaxed));

@@ -15,9 +15,9 @@ const STACK: usize = 1 << 20;
 /// The name of the thread.
 static NAME: &CStr = c"dmd-recorder";
 
-/// Starts a thread that runs `body` inside the engine's guard, so that none of its blocks is recorded. The thread gets
-/// no signals. It is an engine thread if the process can have engine threads. `bell` wakes it. Returns false if the
-/// system refuses to start the thread.
+/// Starts a thread that runs `body` inside the engine's guard, so that the engine does not record its blocks. The
+/// thread gets no signals. It is an engine thread if the process can have engine threads. `bell` wakes the thread.
+/// Returns false if the system refuses to start the thread.
 pub(crate) fn start(bell: &'static Bell, body: fn()) -> bool {
     bell.set_lost(false);
     if engine_threads::are_possible() {

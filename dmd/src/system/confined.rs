@@ -55,7 +55,7 @@ pub(crate) fn all_noted() -> bool {
 }
 
 /// Whether this thread may have a filter that it did not have at the start. A thread inherits the filters of the
-/// thread that starts it. So after a filter was recorded, every thread except the first one may have it.
+/// thread that starts it. So after a filter was recorded, every thread except the first thread may have this filter.
 pub fn is_confined() -> bool {
     let noted = if this_thread() == FIRST_THREAD.load(Ordering::Relaxed) { &FIRST } else { &ANY };
     noted.load(Ordering::Relaxed) || (!AT_START.load(Ordering::Relaxed) && has_filters())

@@ -16,8 +16,8 @@ use crate::system::slot::{Inside, slot};
 use crate::system::threads::{ThreadTable, for_each_thread, read_of_thread};
 use crate::system::{confined, error_numbers, fork, process_id, signals};
 
-/// The time between two checks of the copy whether the process still exists. The checks are needed because another
-/// process may hold the other end of the copy's socket open.
+/// The copy checks at this interval whether the process still exists. The checks are needed because another process
+/// may hold the other end of the copy's socket open.
 const LOOK_MILLISECONDS: c_int = 500;
 
 /// The maximum time in which a copy closes its descriptors.
@@ -226,7 +226,7 @@ fn note(places: &[AtomicI32], process: c_int) -> bool {
 /// Ends a copy, and waits until it has ended.
 pub(crate) fn end(copy: CopyHandle) {
     // Closing is not enough: a process that the program forked in the meantime may also have the descriptor.
-    // SAFETY: the descriptor of a socket.
+    // SAFETY: `hold` is the descriptor of a socket.
     unsafe { libc::shutdown(copy.hold, libc::SHUT_RDWR) };
     close(copy.hold);
     let place = COPIES.iter().find(|place| place.load(Ordering::Acquire).abs() == copy.process);
@@ -282,19 +282,19 @@ fn wait_for_reader(socket: c_int, reader: &KeepingReader) -> ! {
     // If memory is short, the system must end the copy before the program.
     // SAFETY: the path ends in 0.
     let score = unsafe { libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY) };
-    // SAFETY: four bytes. The call fails without the file.
+    // SAFETY: the text has four bytes. The call fails if the file was not opened.
     unsafe { libc::write(score, c"1000".as_ptr().cast(), 4) };
     close(score);
     // SAFETY: the function has no precondition.
     let stream = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
     let length = size_of_val(&reader.address) as libc::socklen_t;
-    // SAFETY: an address of this length.
+    // SAFETY: the address has this length.
     let connected = unsafe { libc::connect(stream, (&raw const reader.address).cast(), length) };
     if connected != 0 {
         exit();
     }
     let facts = &reader.facts;
-    // SAFETY: bytes of this length.
+    // SAFETY: `facts` has this length.
     unsafe { libc::send(stream, facts.as_ptr().cast(), facts.len(), libc::MSG_NOSIGNAL) };
     say_ready(socket);
     close(socket);
@@ -303,7 +303,7 @@ fn wait_for_reader(socket: c_int, reader: &KeepingReader) -> ! {
 }
 
 fn exit() -> ! {
-    // SAFETY: ends this process, which has one thread.
+    // SAFETY: the call ends this process, which has one thread.
     unsafe { libc::_exit(0) }
 }
 

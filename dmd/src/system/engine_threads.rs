@@ -75,11 +75,11 @@ struct EngineThread {
     /// Destructors of the thread-locals. They run before the engine thread ends.
     ends: UnsafeCell<Vec<(Destructor, *mut c_void)>>,
     name: AtomicPtr<CName>,
-    /// The bell that wakes the engine thread; null if it has none.
+    /// The bell that wakes the engine thread; null if there is no bell.
     bell: AtomicPtr<Bell>,
 }
 
-/// A name. The address of a static pointer identifies it.
+/// The name of an engine thread. An entry contains the address of a static of this type.
 type CName = &'static CStr;
 
 // SAFETY: only the engine thread, and the thread that starts it before it runs, use the cells: `state` decides which
@@ -144,8 +144,8 @@ pub fn is_engine_thread() -> bool {
     slot().engine_thread.get() != 0
 }
 
-/// Starts an engine thread, and gives its thread a name. `bell` wakes it. Returns false if there is no free entry or
-/// no memory, or if the system refuses.
+/// Starts an engine thread, and gives its kernel thread a name. `bell` wakes the engine thread. Returns false if there
+/// is no free entry or no memory, or if the system refuses.
 pub(crate) fn start(name: &'static CName, bell: Option<&'static Bell>, body: ThreadBody) -> bool {
     if !are_possible() {
         return false;
@@ -160,7 +160,7 @@ pub(crate) fn start(name: &'static CName, bell: Option<&'static Bell>, body: Thr
     let bell = bell.map_or(core::ptr::null_mut(), |bell| core::ptr::from_ref(bell).cast_mut());
     engine_thread.bell.store(bell, Ordering::Relaxed);
     engine_thread.state.store(PAUSED, Ordering::SeqCst);
-    // A call that needs a process without engine threads continues this engine thread when it ends.
+    // If a call needs a process without engine threads now, the call continues this engine thread when the call ends.
     PAUSES.load(Ordering::SeqCst) != 0
         || engine_thread.go_on()
         || engine_thread.state.load(Ordering::SeqCst) != LOST
@@ -347,8 +347,8 @@ pub(crate) fn end() -> ! {
 }
 
 /// A place where an engine thread may pause. The caller is an engine thread that waits and holds no lock. If a call
-/// needs a process without engine threads, or if the engine thread has missed such a call, its thread ends here. After
-/// the call, the engine thread continues on another thread.
+/// needs a process without engine threads, or if the engine thread has missed such a call, its kernel thread ends here.
+/// After the call, the engine thread continues on another kernel thread.
 pub(crate) fn pause_point() {
     let Some(engine_thread) = here() else { return };
     if PAUSES.load(Ordering::SeqCst) == 0

@@ -10,7 +10,7 @@ use crate::system::errno::keeping_errno;
 
 /// Maps zeroed pages. Returns null if that fails.
 pub(super) fn map_pages(bytes: usize) -> *mut u8 {
-    // SAFETY: fresh pages anywhere overwrite no others.
+    // SAFETY: fresh pages at any address overwrite no memory.
     keeping_errno(|| unsafe { VirtualAlloc(null(), bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE) }).cast()
 }
 

@@ -86,8 +86,8 @@ pub(crate) fn map_for_dump(bytes: usize) -> *mut u8 {
     pages
 }
 
-/// A value in its own lines of the processor's cache: several threads write it, and data beside it would slow them
-/// down.
+/// A value in its own lines of the processor's cache. Several threads write the value, and other data in the same lines
+/// would slow these threads down.
 #[repr(align(128))]
 pub(crate) struct OwnLine<T>(pub(crate) T);
 

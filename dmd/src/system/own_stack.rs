@@ -17,7 +17,7 @@ pub(crate) fn run<T, F: FnOnce() -> T>(body: F) -> T {
     if stack.is_null() {
         return body();
     }
-    // SAFETY: the lowest page of the mapping, which is not in use yet.
+    // SAFETY: this is the lowest page of the mapping, and no code uses it yet.
     unsafe { libc::mprotect(stack.cast(), PAGE, libc::PROT_NONE) };
     let mut work = StackWork { body: Some(body), result: None };
     // SAFETY: `top` is the end of a mapping that is large enough, and `work_on` takes `work`.

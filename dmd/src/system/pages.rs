@@ -52,7 +52,7 @@ pub(crate) fn copy<T: Copy>(list: &[T]) -> Option<DumpVec<T>> {
     Some(copy)
 }
 
-/// The value of a key. Makes the value if the key has none. Returns `None` if memory is short.
+/// The value of a key. Makes the value if the key is not in the map. Returns `None` if memory is short.
 pub(crate) fn entry<K: Eq + Hash, V, const FOR_DUMP: bool>(
     map: &mut PageMap<K, V, FOR_DUMP>,
     key: K,

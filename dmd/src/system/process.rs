@@ -120,7 +120,7 @@ impl NumberedNames {
         absolute(Path::new(&name))
     }
 
-    /// The index of the name that this process took before; `None` if it took none.
+    /// The index of the name that this process took before; `None` if the process has not taken a name.
     pub(crate) fn taken(&self) -> Option<u32> {
         let is_mine = NUMBERED.get().is_some_and(|process| process.is(self.process));
         is_mine.then(|| NUMBERED_NAME.load(Ordering::Relaxed))

@@ -29,9 +29,9 @@ const HIGH: c_int = 512;
 /// The maximum time for which the end of the process waits for a peer that does not read.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Starts a session with the peer at the other end of this socket, and ends the session before, if any. If the number
-/// is below 0, it only ends that session. The caller keeps the descriptor. Returns 1 if the session has the peer, or
-/// if a session has ended; otherwise 0.
+/// Ends the current session, if there is one, and starts a session with the peer at the other end of this socket. If
+/// the number is below 0, the function only ends the current session. The caller keeps the descriptor. Returns 1 if
+/// the new session has started or, for a number below 0, if a session has ended; otherwise 0.
 pub(crate) extern "C" fn set(descriptor: c_int) -> c_int {
     keeping_errno(|| {
         let before = take();
@@ -90,7 +90,7 @@ impl SessionPeer {
         _ = self.0.set_write_timeout(Some(PATIENCE));
     }
 
-    /// Ends the connection, also for child processes that have copies of it.
+    /// Ends the connection, even if child processes have copies of its descriptor.
     pub(crate) fn hang_up(&self) {
         _ = self.0.shutdown(Shutdown::Both);
     }

@@ -116,13 +116,13 @@ fn take(signal: i32) {
     unsafe { libc::sigtimedwait(set.as_ptr(), null_mut(), &raw const no_time) };
 }
 
-/// Blocks all signals in this thread, including the signals that the C library reserves for itself. Returns the mask
-/// from before.
+/// Blocks all signals in this thread, including the signals that the C library reserves for itself. Returns the
+/// previous mask.
 pub(crate) fn block_all() -> u64 {
     set_mask(!0)
 }
 
-/// Blocks exactly these signals in this thread, and returns the mask from before.
+/// Blocks exactly these signals in this thread, and returns the previous mask.
 pub(crate) fn set_mask(signals: u64) -> u64 {
     let mut before = 0_u64;
     let bytes = size_of::<u64>();

@@ -44,7 +44,7 @@ pub(crate) struct ThreadSlot {
     pub(crate) run: Cell<u32>,
     /// The reporter that this thread runs; 0 if this thread runs no reporter.
     pub(crate) reporter: Cell<u32>,
-    /// The state that this thread has leased. Only its pool uses the type of the state.
+    /// The state that this thread has leased, without its type: only the pool of leases uses the type.
     pub(crate) state: Cell<*mut c_void>,
     /// The number of bytes until the next sampled byte.
     pub(crate) skip: Cell<usize>,

@@ -12,7 +12,7 @@ fn handle() -> Option<HANDLE> {
     (!handle.is_null() && handle != INVALID_HANDLE_VALUE).then_some(handle)
 }
 
-/// The handle; `None` if the process has none.
+/// The handle; `None` if the process has no standard error.
 pub(super) fn identity() -> Option<[u64; 2]> {
     handle().map(|handle| [handle.addr() as u64, 0])
 }

@@ -1,4 +1,5 @@
-//! Lets threads sleep until a word changes, on systems without a call for that: they check the word repeatedly.
+//! Lets threads sleep until a word changes. This module is for systems without a call for that, so a waiting thread
+//! checks the word repeatedly.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;

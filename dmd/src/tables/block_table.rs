@@ -272,7 +272,8 @@ impl BlockTable {
         read
     }
 
-    /// Whether a live block starts at this address, contains it, or was freed there. Checks in this order.
+    /// Finds the live block that starts at this address, the live block that contains the address, or a freed block
+    /// that started there. Searches in this order.
     pub(crate) fn find(&self, address: usize) -> FoundBlock {
         if let Some(block) = self.get(address) {
             return FoundBlock::Start(block);
@@ -384,7 +385,7 @@ impl BlockTable {
         cell.or_else(|| self.slot(address).map(BlockPlace::Slot))
     }
 
-    /// The slot of an address; `None` if it has none.
+    /// The slot of an address; `None` if the address has no slot.
     fn slot(&self, address: usize) -> Option<&SparseSlot> {
         let first = self.middle(address)?.sparse[leaf_index(address)].load(Ordering::Acquire);
         // SAFETY: the pointer is null or points to a chunk of `make_slot`, and the table never unmaps one.

@@ -1,7 +1,7 @@
 //! Logs of allocations, for observers in the program, as in Firefox's `Debugger.Memory`.
 //!
 //! Threads hand their allocations over in batches, at times that they choose. So a log keeps some more entries than
-//! its limit, in the order of arrival. A drain sorts the entries by time and returns the newest ones. If at most
+//! its limit, in the order of arrival. A drain sorts the entries by time and returns the newest entries. If at most
 //! [`SLACK`] allocations were waiting in the lists of threads, then a dropped entry is older than all returned
 //! entries, and the drain returns as many entries as the limit.
 //!
@@ -83,7 +83,7 @@ struct AllocationRing {
     rows: *mut LoggedAllocation,
     capacity: usize,
     limit: usize,
-    /// The number of entries since the last drain, including overwritten ones.
+    /// The number of entries since the last drain, including overwritten entries.
     written: usize,
     /// The number of entries that a drain may return.
     length: usize,
@@ -247,8 +247,8 @@ impl Logs {
         (0..MOST).any(|log| self.with(log, |ring| !ring.rows.is_null()))
     }
 
-    /// Moves the entries of a log into a list, the oldest first, and returns the state of the log before. The caller
-    /// is inside the engine's guard, so that the list is not recorded.
+    /// Moves the entries of a log into a list, the oldest first. Also returns the state of the log before this call.
+    /// The caller is inside the engine's guard, so that the list is not recorded.
     pub(crate) fn drain(&self, log: usize) -> (Vec<LoggedAllocation>, LogContents) {
         let mut list: Vec<LoggedAllocation> = Vec::new();
         loop {

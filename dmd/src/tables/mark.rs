@@ -242,8 +242,8 @@ impl Marks {
         }
     }
 
-    /// Forgets all paths. No report may have a path any more. After the call, an old id names no path, or another
-    /// path.
+    /// Forgets all paths. The caller has removed all reports with a path. After the call, an old id is unknown, or it
+    /// identifies another path.
     pub(crate) fn forget_paths(&self) {
         let mut known = self.paths.hold();
         if !known.paths.list.is_empty() {
@@ -318,14 +318,16 @@ impl Marks {
         faults.counts.iter().sum()
     }
 
-    /// A copy of the paths: the caller is slow, and reporters and forks wait for the lock. `None` if memory is short.
+    /// A copy of the paths; `None` if memory is short. A slow caller that held the lock would make reporters and forks
+    /// wait.
     pub(crate) fn paths(&self) -> Option<PathTable<true>> {
         let known = self.paths.hold();
         let PathTable { text, list } = &known.paths;
         Some(PathTable { text: pages::copy(text)?, list: pages::copy(list)? })
     }
 
-    /// A copy of the faults: the caller is slow, and reporters and forks wait for the lock. `None` if memory is short.
+    /// A copy of the faults; `None` if memory is short. A slow caller that held the lock would make reporters and forks
+    /// wait.
     pub(crate) fn faults(&self) -> Option<FaultList<true>> {
         let faults = self.faults.hold();
         Some(FaultList { list: pages::copy(&faults.list)?, counts: faults.counts })

@@ -250,8 +250,8 @@ pub(super) fn take_alone() {
             if ADDED.load(Ordering::Acquire).wrapping_sub(number) < WAITING as u64 / 2 {
                 return;
             }
-            // A signal handler that has jumped away never completes its event. Skip the event, so that later ones do
-            // not wait for it.
+            // A signal handler that has jumped away never completes its event. Skip the event, so that later events
+            // do not wait for it.
             LOST.fetch_add(1, Ordering::Relaxed);
             TAKEN.store(number + 1, Ordering::Release);
             continue;

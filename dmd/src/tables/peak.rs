@@ -258,8 +258,8 @@ impl Peak {
         unpacked(self.sum.0.load(Ordering::Relaxed)).1.max(0) as u64
     }
 
-    /// The change of a stack. Makes it if the stack has none. Returns `None` if memory is short. Blocks without a
-    /// stack have no node.
+    /// The change of a stack. Makes the change if the stack has none. Returns `None` if memory is short. `node` is
+    /// `None` for blocks without a stack.
     #[inline]
     fn change(&self, node: Option<&StackNode>) -> Option<&StackChange> {
         let Some(node) = node else { return Some(&self.no_stack.0) };

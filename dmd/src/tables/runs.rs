@@ -84,7 +84,7 @@ impl Runs {
         run != 0 && self.is_owner(run)
     }
 
-    /// Whether reports of this thread make marks. Reports outside of any run always do.
+    /// Whether reports of this thread make marks. Reports outside of any run always make marks.
     pub(crate) fn may_mark(&self) -> bool {
         let run = slot().run.get();
         let owner = self.owner.load(Ordering::SeqCst);
@@ -117,12 +117,12 @@ pub(crate) extern "C" fn new_reporter() -> u32 {
     LAST.fetch_add(1, Ordering::Relaxed) % u32::from(ReporterNumber::MAX) + 1
 }
 
-/// For programs: sets the reporter for which this thread marks, and returns the reporter from before.
+/// For programs: sets the reporter for which this thread marks, and returns the previous reporter.
 pub(crate) extern "C" fn enter_reporter(reporter: u32) -> u32 {
     slot().reporter.replace(reporter)
 }
 
-/// For programs: sets the run for which this thread reports, and returns the run from before.
+/// For programs: sets the run for which this thread reports, and returns the previous run.
 pub(crate) extern "C" fn enter(run: RunNumber) -> RunNumber {
     slot().run.replace(run)
 }

@@ -1,5 +1,5 @@
-//! Libraries that were on a stack. The portable engine records none. So in a dump, frames of an unloaded library have
-//! no module.
+//! Libraries that were on a stack. The portable engine does not record them. So in a dump, frames of an unloaded
+//! library have no module.
 
 use core::ffi::CStr;
 

@@ -56,8 +56,8 @@ impl ThreadStack {
         if trace == self.root { TraceId::NONE } else { trace }
     }
 
-    /// Starts an epoch: another library is loaded at the address of an unloaded one, so the same addresses now belong
-    /// to other functions.
+    /// Starts an epoch: another library is loaded at the address of an unloaded library, so the same addresses now
+    /// belong to other functions.
     #[cold]
     fn begin_epoch(&mut self, registers: &Registers, caller: Caller, tree: &TraceTree) -> TraceId {
         let epoch = dmd_unwind::replaced();
@@ -73,7 +73,7 @@ impl ThreadStack {
 }
 
 /// Nodes of the tree that this thread has looked up, by parent and return address. One load then replaces the search
-/// through a node's children, in which each read waits for the read before. A node never changes its parent or its
+/// through a node's children, in which each read waits for the previous read. A node never changes its parent or its
 /// address, so an entry stays valid forever.
 struct KnownCalls([KnownCall; CALLS]);
 
@@ -113,7 +113,7 @@ pub(crate) fn after_fork_in_child() {
 /// The address at which the library's `syscall` enters the kernel; 0 if the library has no such function.
 static SYSTEM_CALL: AtomicUsize = AtomicUsize::new(0);
 
-/// The length of that code in bytes.
+/// The length in bytes of the code that starts at [`SYSTEM_CALL`].
 const SYSTEM_CALL_BYTES: usize = 48;
 
 /// Sets the address at which the library's `syscall` enters the kernel. A thread that waits there is not inside a

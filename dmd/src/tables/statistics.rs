@@ -87,7 +87,7 @@ impl EventStatistics {
     pub(crate) fn add(&mut self, counts: &EventCounts) {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let moved = get(&counts.moved);
-        // Moves that did not happen are subtracted from the counts of any thread, so its counts may wrap.
+        // Moves that did not happen are subtracted from the counts that belong to no thread, so these may wrap.
         self.allocations = self.allocations.wrapping_add(get(&counts.begun)).wrapping_sub(moved);
         self.frees = self.frees.wrapping_add(get(&counts.ended)).wrapping_sub(moved);
         self.reallocations = self.reallocations.wrapping_add(moved);

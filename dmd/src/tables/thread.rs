@@ -1,7 +1,7 @@
 //! Leases: the memory of each thread for taking stacks and for its pending events.
 //!
-//! A thread leases the memory from a pool when it records its first block, and returns it when it ends, so that memory
-//! does not grow with the number of ended threads.
+//! A thread leases the memory from a pool when it records its first block, and returns the memory when the thread ends.
+//! So the pool does not grow with the number of ended threads.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
@@ -96,7 +96,7 @@ static SEED: AtomicU64 = AtomicU64::new(0);
 static SEED_IS_SET: AtomicBool = AtomicBool::new(false);
 
 /// Registers the pool for the end of threads. Stores the function that counts events, and the seed if the options
-/// contain one. Called once, before the first lease.
+/// contain a seed. Called once, before the first lease.
 pub(crate) fn start(count: fn(&PendingEvents), seed: Option<u64>) {
     COUNT.get_or_init(|| count);
     SEED.store(seed.unwrap_or_else(process_seed::draw), Ordering::Relaxed);
@@ -127,7 +127,7 @@ extern "C" fn thread_ends(pointer: *mut c_void) {
     }
 }
 
-/// Returns a lease to the pool. `again` means that the thread had already ended when it leased this.
+/// Returns a lease to the pool. `again` means that the thread had already ended when it got this lease.
 fn give_back(lease: &'static Lease, again: bool) {
     lease.hand_over();
     if lease.pending.is_observed() {
@@ -178,8 +178,8 @@ impl Lease {
         engine_threads::continue_waiting();
     }
 
-    /// Hands the pending events over. Only the thread that leased them may call this, or a caller that keeps that
-    /// thread out.
+    /// Hands the pending events over. Only the thread that leased the events may call this, or a caller that prevents
+    /// this thread from using the events.
     fn hand_over(&self) {
         let _held = self.hold();
         self.show_list();
@@ -264,7 +264,7 @@ pub(crate) fn lease() -> Option<&'static Lease> {
     unsafe { slot().state.get().cast::<Lease>().as_ref() }
 }
 
-/// Runs `body` with this thread's lease; `None` if there is no memory for one. The caller is [`Inside`].
+/// Runs `body` with this thread's lease; `None` if there is no memory for it. The caller is [`Inside`].
 #[inline(always)]
 pub(crate) fn with_lease<T>(body: impl FnOnce(&Lease) -> T) -> Option<T> {
     match lease() {
@@ -273,7 +273,7 @@ pub(crate) fn with_lease<T>(body: impl FnOnce(&Lease) -> T) -> Option<T> {
     }
 }
 
-/// Runs `body` with this thread's state; `None` if there is no memory for one. The caller is [`Inside`].
+/// Runs `body` with this thread's state; `None` if there is no memory for it. The caller is [`Inside`].
 #[inline(always)]
 pub(crate) fn with_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<T> {
     with_lease(|lease| lease.with_state(body))

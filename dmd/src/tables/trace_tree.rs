@@ -323,14 +323,14 @@ impl StackNode {
         self.listed_and_change.load(Ordering::Relaxed) & ((1 << LISTED_BITS) - 1)
     }
 
-    /// The number of the stack's change since the peak; 0 if it has none.
+    /// The number of the stack's change since the peak; 0 if the stack has no change.
     #[inline(always)]
     pub(super) fn change(&self) -> u32 {
         self.listed_and_change.load(Ordering::Relaxed) >> LISTED_BITS
     }
 
-    /// Sets the number of the change if the stack has none. Returns the stack's number, which may come from another
-    /// thread that was faster.
+    /// Sets the number of the change if the stack has no change yet. Returns the number of the stack's change, which
+    /// may come from another thread that was faster.
     pub(super) fn set_change(&self, number: u32) -> u32 {
         let set = |word| (word >> LISTED_BITS == 0).then_some(word | number << LISTED_BITS);
         let known = self.listed_and_change.fetch_update(Ordering::Relaxed, Ordering::Relaxed, set);

@@ -25,8 +25,8 @@ fn all() -> bool {
     std::env::var_os("THOROUGH").is_some()
 }
 
-/// The libraries of a crate that are older than this test, the newest first. There is one for each selection of
-/// features. Newer libraries are left out, because another test may let cargo build one at the same time.
+/// The libraries of a crate that are older than this test, the newest first. There is one library for each selection of
+/// features. Newer libraries are left out, because another test may let cargo build a library at the same time.
 fn libraries(name: &str) -> Vec<PathBuf> {
     let modified = |path: &Path| path.metadata().unwrap().modified().unwrap();
     let linked = modified(&std::env::current_exe().unwrap());

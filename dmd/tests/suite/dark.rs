@@ -157,8 +157,8 @@ fn what_is_left_out_is_not_reported() {
     let twice: Vec<_> = amounts.keys().filter(|path| path.starts_with(TWICE)).collect();
     assert!(twice.is_empty(), "{twice:?}");
     assert_eq!(of_function(&amounts, UNCLASSIFIED, "report_well::{{closure}}").1, 0, "{amounts:#?}");
-    // The collection's threads allocate after it has read `heap-allocated`; the largest amount is at most 1 % too
-    // small because of that.
+    // The collection's threads allocate after the collection has read `heap-allocated`. So the largest amount may be
+    // up to 1 % too small.
     let (lost, paths) = of_function(&amounts, UNCLASSIFIED, "withdrawn::lose::{{closure}}");
     assert!((1_975_000..2_020_000).contains(&lost) && paths == 1, "{lost}: {amounts:#?}");
     assert!(amounts.keys().all(|path| !path.contains("caught") && !path.contains("late")));

@@ -148,8 +148,8 @@ fn a_signal_ends_a_process_that_writes_its_last_dump() {
         assert_eq!(end_of(child).signal(), Some(signal));
         std::fs::remove_file(folder.path().join("pipe-ends")).unwrap();
     }
-    // The program's own handler ends it after the first signal. A second signal within 250 ms counts as the same
-    // request, so the test waits longer before it sends the second one.
+    // The program's own handler ends the program after the first signal. A second signal within 250 ms counts as the
+    // same request, so the test waits longer before it sends the second signal.
     let (child, mut pipe) = start_with_pipe(folder.path(), "ends_later");
     send(&child, libc::SIGTERM);
     wait_for_dump(&mut pipe);

@@ -1,6 +1,7 @@
-//! Programs under engines of other versions: with more entries in the table, with fewer, and under another name.
+//! Programs under engines of other versions: with more or fewer entries in the table, and under another name.
 //!
-//! The programs are real ones: `hooks_system` has the wrapper `dmd::Dmd`, and `reporting` has only `memory-reporter`.
+//! The programs are `hooks_system`, which has the wrapper `dmd::Dmd`, and `reporting`, which has only
+//! `memory-reporter`.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

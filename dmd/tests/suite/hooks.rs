@@ -2,8 +2,8 @@
 
 use crate::support::{command, count, read_dump, succeed, victim};
 
-/// If a handler allocates while DMD takes a stack, its blocks belong to the program, and DMD records them. Only if a
-/// handler interrupts the wrapped allocator itself, its blocks count as parts of the interrupted block.
+/// If a handler allocates while DMD takes a stack, the handler's blocks belong to the program, and DMD records them. If
+/// a handler interrupts the wrapped allocator itself, the handler's blocks count as parts of the interrupted block.
 #[test]
 fn blocks_of_a_handler_are_the_programs() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{command, count, read_dump, succeed, victim, warnings};
 
-/// The files of two runs: the second starts in the middle of the first.
+/// The files of two runs. The second run starts in the middle of the first run.
 fn run(first: &str, second: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let [a, b] = ["a.json", "b.json"].map(|name| folder.path().join(name));

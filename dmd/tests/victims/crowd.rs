@@ -1,6 +1,6 @@
 //! Threads that make, grow, pass on and free blocks, end and panic, while signals interrupt them and the process forks
 //! and writes dumps. Usage, with `DMD`: `crowd FILE CHILDS_FILE`. The process writes a dump into the first file, and
-//! each forked child writes one into the second.
+//! each forked child writes a dump into the second file.
 
 #![allow(clippy::print_stderr, reason = "tells the test")]
 

@@ -12,7 +12,7 @@ const ROOM: usize = 16 << 20;
 static mut ARENA: [u128; ROOM / 16] = [0; ROOM / 16];
 static USED: AtomicUsize = AtomicUsize::new(0);
 
-/// An allocator that takes one block after another from a static, and frees none.
+/// An allocator that takes one block after another from a static, and never frees a block.
 struct Bump;
 
 #[global_allocator]

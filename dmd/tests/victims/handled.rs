@@ -18,7 +18,7 @@ const OWN: usize = 4242;
 const PLACES: usize = 8;
 
 /// An allocator that a signal may interrupt; the C library's allocator must not be interrupted. It frees nothing.
-/// Blocks of [`OWN`] bytes share a few places in turn, since only one of them lives at a time.
+/// Blocks of [`OWN`] bytes reuse a few places, since only one such block lives at a time.
 #[repr(C, align(4096))]
 struct Bump {
     memory: UnsafeCell<[u8; BYTES]>,

@@ -1,6 +1,6 @@
-//! Two runs of reporters at once: the second starts in the middle of the first. Usage, with `DMD`: `overlapping FIRST
-//! SECOND FILE1 FILE2`, where a run is `report` or `dump`. The second may also be `forked`, a report of a child;
-//! `refused`, a dump that fails; or `clear`, which removes all marks.
+//! Two runs of reporters at once: the second run starts in the middle of the first run. Usage, with `DMD`: `overlapping
+//! FIRST SECOND FILE1 FILE2`, where a run is `report` or `dump`. The second run may also be `forked`, a report of a
+//! child; `refused`, a dump that fails; or `clear`, which removes all marks.
 
 use std::alloc::System;
 use std::path::{Path, PathBuf};

@@ -99,7 +99,7 @@ static TURNS: [Turn; 2] = [by_path, by_other_path];
 
 /// The usable bytes of a live block.
 fn usable(block: *const u8, layout: Layout) -> i64 {
-    // SAFETY: a live block of this allocator, with its layout: all callers pass both.
+    // SAFETY: all callers pass a live block of this allocator with its layout.
     unsafe { ALLOCATOR.0.usable_size(block, layout) as i64 }
 }
 

@@ -1,5 +1,5 @@
-//! Keeps blocks of known sizes in async functions of known names, and then writes a dump. A test compiles it in some
-//! ways. Usage, with `DMD`: `compiled FILE`.
+//! Keeps blocks of known sizes in async functions of known names, and then writes a dump. A test compiles this program
+//! in several ways, always under the name `compiled`. Usage, with `DMD`: `compiled FILE`.
 
 use std::alloc::System;
 use std::hint::black_box;

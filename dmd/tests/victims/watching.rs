@@ -1,5 +1,5 @@
-//! A program that observes its own allocations. Usage, with `DMD`: `watching CASE`; without: `watching nothing`. Each
-//! case checks its own result, and the program fails if the check fails.
+//! A program that observes its own allocations. Usage, with `DMD`: `watching CASE`; without `DMD`: `watching nothing`.
+//! Each case checks its own result, and the program fails if the check fails.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -263,7 +263,7 @@ fn threads() {
     half.set_max_allocations_log_length(200_000).unwrap();
     half.set_allocation_sampling_probability(0.5).unwrap();
     let threads: Vec<_> = (0..8).map(|thread| thread::spawn(move || churn(BLOCKS, 6000 + thread))).collect();
-    // Another thread drains at the same time: no entry occurs twice, and none is lost.
+    // Another thread drains at the same time: no entry occurs twice, and no entry is lost.
     let mut log = Vec::new();
     while threads.iter().any(|thread| !thread.is_finished()) {
         log.extend(all.drain_allocations_log().unwrap());

@@ -4,11 +4,12 @@
 //! rule of a permanent module, and otherwise the index of a wide rule. So a lookup is usually one load. A thread can
 //! read or replace a slot without a lock: readers see either the old rule or the new rule.
 //!
-//! A flag excludes writers from each other. A writer tries to set the flag and never waits for it: if that fails, it
-//! does not cache the rule that it compiled. This happens in a signal handler that interrupts a writer. When the table
-//! is half full, a larger one replaces it. The old table stays mapped, since readers may still use it; all old tables
-//! together take at most the size of the newest. When there is no room for another module or wide rule, for example in
-//! a program that keeps loading libraries, an empty table replaces the full one.
+//! A flag excludes writers from each other. A writer tries to set the flag and never waits for it: if another writer
+//! has set the flag, the writer does not cache the rule that it compiled. This happens in a signal handler that
+//! interrupts a writer. When the table is half full, a larger table replaces it. The old table stays mapped, since
+//! readers may still use it; all old tables together take at most the size of the newest table. When there is no room
+//! for another module or wide rule, for example in a program that keeps loading libraries, an empty table replaces the
+//! full table.
 //!
 //! A rule of a module that can be unloaded contains the number of a record of that module. Before a walk uses such a
 //! rule, it checks that the module is still loaded: by its build id or, if it has none, by its path and some of its
@@ -46,8 +47,8 @@ pub fn compiled_rules() -> usize {
     CACHE.compiled.load(Ordering::Relaxed)
 }
 
-/// The number of bytes that the walker's tables have mapped. They occupy less memory, since the walker never touches
-/// most of the pages.
+/// The number of bytes that the walker's tables have mapped. The tables occupy less memory, since the walker never
+/// touches most of the pages.
 pub fn mapped_bytes() -> usize {
     CACHE.bytes()
 }
@@ -55,10 +56,10 @@ pub fn mapped_bytes() -> usize {
 /// The bit of a slot's lower half that is set if this half is the index of a wide rule.
 const WIDE: u16 = 1 << 15;
 const SMALLEST: u32 = 12;
-/// The logarithm of the maximum number of slots: 8 MiB.
+/// The logarithm of the maximum number of slots. The slots then take 8 MiB.
 const LARGEST: u32 = 20;
-/// The maximum number of mapped bytes. Above it, no new table replaces a full one, and the walker compiles the rule of
-/// a pc again each time if the table does not contain the pc.
+/// The maximum number of mapped bytes. Above it, no new table replaces a full table, and the walker compiles the rule
+/// of a pc again each time if the table does not contain the pc.
 const MOST_BYTES: usize = 64 << 20;
 
 /// A table of `1 << bits` slots. The slots follow this header in the same mapping.
@@ -208,9 +209,9 @@ impl Cache {
         self.new_table(bits, old)
     }
 
-    /// Replaces a full table with an empty one. The records of modules are lost with the old table, so the walker
-    /// could not notice that a module took the place of another. Therefore this function counts a replacement: all
-    /// data that callers keep about pcs becomes invalid.
+    /// Replaces a full table with an empty table. The records of modules are lost with the old table, so the walker
+    /// could not notice that a module was loaded at the addresses of an earlier module. Therefore this function counts
+    /// a replacement: all data that callers keep about pcs becomes invalid.
     #[cold]
     fn begin_anew(&self) -> Option<()> {
         if self.bytes() > MOST_BYTES {
@@ -247,8 +248,8 @@ impl Cache {
 
 /// The number of times that rules of one module replaced rules of another, because new code was loaded at the same pcs.
 static REPLACED: AtomicU32 = AtomicU32::new(0);
-/// The module (and record) that caused the last replacement. It replaces a rule at each pc that it shares with the
-/// module before it; all these replacements count once.
+/// The module (and record) that caused the last replacement. The module replaces a rule at each pc that it shares with
+/// the earlier module at its addresses. All these replacements count as one.
 static LAST_TO_REPLACE: AtomicUsize = AtomicUsize::new(0);
 
 /// Counts a replacement. Only the current writer calls this.
@@ -322,7 +323,7 @@ impl CacheView {
     /// A view without any pc.
     pub(crate) const NOTHING: CacheView = CacheView { words: &NO_WORDS, shift: 63, slots: None };
 
-    /// The packed rule of `pc`, or 0 if the table has none.
+    /// The packed rule of `pc`, or 0 if the table has no rule for it.
     #[inline(always)]
     pub(crate) fn get(&self, pc: usize) -> u16 {
         let mut index = index(pc as u64, self.shift);

@@ -170,7 +170,7 @@ fn entry_body<'a>(reader: &mut ByteReader<'a>) -> Option<Option<(u64, usize, Byt
     };
     let mut body = reader.split(usize::try_from(len).ok()?)?;
     let id_address = body.address();
-    // In `.eh_frame` (unlike `.debug_frame`) the id has four bytes in the long format too.
+    // In `.eh_frame` (unlike `.debug_frame`) the id has four bytes even in the long format.
     let id = body.u32()?;
     Some(Some((u64::from(id), id_address, body)))
 }

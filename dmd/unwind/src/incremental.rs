@@ -103,9 +103,9 @@ impl<T: Copy> LastStack<T> {
         self.trusted
     }
 
-    /// The frames of the last stack, outermost first. Each comes with the address of the return address that led to
-    /// it, or with 0 if that step was not a usual step. A frame still exists if the return addresses of all outer
-    /// frames are unchanged.
+    /// The frames of the last stack, outermost first. Each frame comes with the address of the return address that led
+    /// to the frame, or with 0 if the step to the frame was not a usual step. A frame still exists if the return
+    /// addresses of all outer frames are unchanged.
     pub fn frames(&self) -> impl ExactSizeIterator<Item = (StackFrame, usize)> {
         self.kept[..self.tagged.min(MOST)].iter().map(|kept| (kept.frame, kept.words.pc))
     }

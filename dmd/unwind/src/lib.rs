@@ -21,7 +21,7 @@
 //! step, which follows all registers and supports all of DWARF: `.plt` entries, realigned stacks, signal frames.
 //!
 //! ```text
-//! incremental   a walk that reuses the thread's last one; words are the words that its steps read
+//! incremental   a walk that reuses the thread's last walk; words are the words that its steps read
 //! capture       a walk into a list
 //! walker        the loop: packed rule, else wide rule, else general step
 //! cache         pc -> rule, and the modules to which the rules belong

@@ -18,7 +18,7 @@ pub struct LoadedLibrary {
     pub bias: usize,
     /// The path in the loader's record.
     pub path: &'static CStr,
-    /// The build id; empty if the module has none or is permanent.
+    /// The build id; empty if the module has no build id or is permanent.
     pub build_id: &'static [u8],
     /// The sample of the contents; zeroes if the module has a build id or is permanent.
     pub sample: ModuleSample,

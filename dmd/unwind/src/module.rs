@@ -16,7 +16,7 @@ pub(crate) struct UnwindModule {
     /// The start of the addresses to which the loader mapped the module.
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// The address of `.eh_frame_hdr`, or 0 if the module has none.
+    /// The address of `.eh_frame_hdr`, or 0 if the module does not have this section.
     pub(crate) header: usize,
 }
 

@@ -8,8 +8,8 @@ use crate::rule::{UnwindRule, UsualStep};
 use crate::stack::{StackMemory, StackRange};
 use crate::words::StackWords;
 
-/// A frame of the stack. A usual step to its caller depends only on this and on the words that the step reads. If two
-/// walks reach equal frames, they continue in the same way as long as the stack's words are unchanged.
+/// A frame of the stack. A usual step to its caller depends only on the frame and on the words that the step reads. If
+/// two walks reach equal frames, they continue in the same way as long as the stack's words are unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct StackFrame {
@@ -174,7 +174,7 @@ enum WalkStep {
 }
 
 /// The step by a packed rule, with its checks: the CFA is above the stack pointer and inside the stack, and all words
-/// that the step reads are between the two.
+/// that the step reads are between the stack pointer and the CFA.
 #[inline(always)]
 fn usual_step(packed: u16, frame: StackFrame, memory: &StackMemory<'_>) -> Option<(StackFrame, StackWords)> {
     if packed.wrapping_sub(1) >= i16::MAX as u16 {

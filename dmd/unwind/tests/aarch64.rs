@@ -203,8 +203,8 @@ fn by_all_kinds_of_frames_in_turn() {
     check(&seen);
 }
 
-/// Checks that signatures really occur: otherwise the tests above would prove nothing about them. The processor, or
-/// its emulator, makes them.
+/// Checks that signatures really occur: otherwise the tests above would not test them. The processor, or its emulator,
+/// makes the signatures.
 #[test]
 fn the_processor_signs() {
     if !std::arch::is_aarch64_feature_detected!("paca") {

@@ -35,7 +35,7 @@ fn metrics_add_up() {
         let is_heap = |line: &&str| line.contains("kind=\"heap\"") && line.contains("path=\"explicit/");
         let heap = text.lines().filter(is_heap).map(|line| line.rsplit_once(' ').unwrap().1);
         let heap: i128 = heap.map(|amount| amount.parse::<i128>().unwrap()).sum();
-        assert_eq!(heap, bytes["heap-allocated"], "heap-unclassified is the rest");
+        assert_eq!(heap, bytes["heap-allocated"], "heap-unclassified is the unreported heap");
         assert!(bytes["explicit/heap-unclassified"] >= 777_777);
         assert!(text.contains("\nmemory_report_duration_seconds "));
         // A restarted program must have the same series.

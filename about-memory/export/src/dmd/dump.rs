@@ -17,7 +17,7 @@ use crate::{ExportError, ProfileValue, SampleLabels, SampleLabelsId, StackProfil
 ///
 /// # Errors
 ///
-/// If the bytes of equal blocks exceed 63 bits.
+/// Returns an error if the bytes of equal blocks exceed 63 bits.
 pub fn stacks(dump: Dump, options: &ProfileOptions) -> Result<StackProfile, ProfileError> {
     let mut builder = StackProfileBuilder::new(&values(&dump, options));
     describe(&dump, &mut builder);

@@ -37,7 +37,7 @@ pub struct RecordingWindow {
 pub struct RecordingHistory {
     window: RecordingWindow,
     options: ProfileOptions,
-    /// The numbers of all stacks, sorted. The dump contains one block for each.
+    /// The numbers of all stacks, sorted. The dump contains one block for each stack.
     numbers: Vec<u32>,
     dump: Dump,
     types: StackTypes,
@@ -83,8 +83,8 @@ impl RecordingHistory {
     ///
     /// # Errors
     ///
-    /// If the file can no longer be read, if the window ends before it starts, or if a limit of [`DumpReadOptions`] is
-    /// exceeded.
+    /// Returns an error if the file can no longer be read, if the window ends before it starts, or if a limit of
+    /// [`DumpReadOptions`] is exceeded.
     ///
     /// [`DumpReadOptions`]: dmd_analyze::DumpReadOptions
     pub fn new(
@@ -141,7 +141,7 @@ impl RecordingHistory {
     ///
     /// # Errors
     ///
-    /// If the bytes of equal blocks exceed 63 bits.
+    /// Returns an error if the bytes of equal blocks exceed 63 bits.
     pub fn stacks(&self) -> Result<StackProfile, ExportError> {
         let values = [
             ProfileValue::AllocatedBlocks,
@@ -198,7 +198,7 @@ impl RecordingHistory {
     ///
     /// # Errors
     ///
-    /// If `out` fails, if the format cannot hold an amount, or if the recording can no longer be read.
+    /// Returns an error if `out` fails, if the format cannot hold an amount, or if the recording can no longer be read.
     pub fn write(
         &self,
         recording: &mut Recording,

@@ -10,8 +10,8 @@ pub(super) struct HeaptrackLines {
     texts: String,
 }
 
-/// The position of the form in the first word. The lowest byte is the letter, the next byte is the form, and the rest
-/// is a length.
+/// The position of the form in the first word. The lowest byte is the letter, the next byte is the form, and the other
+/// bytes are a length.
 const FORM: u32 = 8;
 const LENGTH: u32 = 16;
 /// The contents are numbers. The length is their count.

@@ -40,7 +40,7 @@ const LAYOUT: TableLayout = TableLayout {
 ///
 /// # Errors
 ///
-/// If `out` fails, or if a text exceeds 1 GiB.
+/// Returns an error if `out` fails, or if a text exceeds 1 GiB.
 pub fn census(
     run: &ParquetRun,
     rows: &[CensusRow],

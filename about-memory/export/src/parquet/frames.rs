@@ -39,11 +39,11 @@ const LAYOUT: TableLayout = TableLayout {
 ///
 /// Columns: `service`, `stack_id`, and `frames`, a list of structures, innermost first. A structure has `build_id`,
 /// `offset` (an address in the module's file), `function`, `file`, `line` and `module`. Unknown values are null.
-/// If neighboring frames have the same offset, the compiler has inlined the earlier frames into the last one.
+/// If neighboring frames have the same offset, the compiler has inlined the earlier frames into the last frame.
 ///
 /// # Errors
 ///
-/// If `out` fails, or if a text exceeds 1 GiB.
+/// Returns an error if `out` fails, or if a text exceeds 1 GiB.
 pub fn frames(
     run: &ParquetRun,
     stacks: &StackProfile,

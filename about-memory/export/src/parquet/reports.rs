@@ -71,7 +71,7 @@ struct ReportTableRow<'a> {
 ///
 /// # Errors
 ///
-/// If `out` fails, if a path exceeds 1 GiB, or if an amount of `heap-unclassified` exceeds 64 bits.
+/// Returns an error if `out` fails, if a path exceeds 1 GiB, or if an amount of `heap-unclassified` exceeds 64 bits.
 pub fn reports(
     runs: &[(&ParquetRun, &ReportSet)],
     options: &ParquetOptions,

@@ -62,7 +62,7 @@ struct StackTableRow {
 ///
 /// # Errors
 ///
-/// If `out` fails, if a text exceeds 1 GiB, or if a sum exceeds 64 bits.
+/// Returns an error if `out` fails, if a text exceeds 1 GiB, or if a sum exceeds 64 bits.
 pub fn stacks(
     run: &ParquetRun,
     stacks: &StackProfile,

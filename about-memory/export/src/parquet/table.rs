@@ -23,8 +23,8 @@ pub(super) struct TableLayout {
     pub(super) sorted_by: &'static [&'static str],
     /// Columns in which neighboring values differ little. They are stored as differences.
     pub(super) deltas: &'static [&'static str],
-    /// Columns of sorted texts with too many values for a dictionary. They are stored as differences to the text
-    /// before.
+    /// Columns of sorted texts with too many values for a dictionary. A text is stored as the difference to the
+    /// previous text.
     pub(super) prefixes: &'static [&'static str],
     /// Columns of amounts. A dictionary would not make them smaller.
     pub(super) plain: &'static [&'static str],
@@ -34,7 +34,7 @@ pub(super) struct TableLayout {
 const UNITS: &str = "ts, started: microseconds since 1970, UTC; amount: as column units says (percentage: hundredths of \
                      a per cent); bytes, req, usable, alloc_bytes, retained: bytes; blocks, alloc_blocks, count: count";
 
-/// The maximum size of a dictionary, in bytes. Larger columns are written without one.
+/// The maximum size of a dictionary, in bytes. Larger columns are written without a dictionary.
 const DICTIONARY_BYTES: usize = 1 << 20;
 
 /// The minimum number of rows for several threads. Fewer rows are encoded before another thread has started.

@@ -34,7 +34,7 @@ const LAYOUT: TableLayout = TableLayout {
 ///
 /// # Errors
 ///
-/// If `out` fails, or if a text exceeds 1 GiB.
+/// Returns an error if `out` fails, or if a text exceeds 1 GiB.
 pub fn warnings(
     runs: &[(&ParquetRun, &ReportSet)],
     options: &ParquetOptions,

@@ -97,8 +97,8 @@ const OTHERS: [(ProfileValue, &str); 6] = [
 ///
 /// # Errors
 ///
-/// If `reader` fails, if a limit is exceeded, if the bytes are not a valid profile, or if the profile has no amounts of
-/// memory.
+/// Returns an error if `reader` fails, if a limit is exceeded, if the bytes are not a valid profile, or if the profile
+/// has no amounts of memory.
 pub fn read(reader: impl Read, options: &PprofReadOptions) -> Result<StackProfile, ImportError> {
     let bytes = unpacked(reader, options.max_bytes)?;
     let mut left = RemainingLimits::new(options);

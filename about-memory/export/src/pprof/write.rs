@@ -18,7 +18,7 @@ use crate::texts::{ProfileTexts, StoredTextId};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PprofSymbols {
-    /// By functions, files and lines: clients look nothing up.
+    /// By functions, files and lines, so that clients need no look-up.
     #[default]
     Inline,
     /// By address and build id, if a frame has them: clients look up the functions.
@@ -74,8 +74,8 @@ const LEVEL: u32 = 2;
 ///
 /// # Errors
 ///
-/// If `out` fails. Also if the sum of a value over all samples exceeds 63 bits (clients add up all samples), or if the
-/// profile contains no value that pprof has.
+/// Returns an error if `out` fails, if the profile contains no value that pprof has, or if the sum of a value over all
+/// samples exceeds 63 bits. The sum matters because clients add up all samples.
 pub fn write(stacks: &StackProfile, options: &PprofOptions, out: impl Write) -> Result<(), ExportError> {
     let columns: Vec<usize> = VALUES.iter().filter_map(|(value, ..)| stacks.index_of(*value)).collect();
     if columns.is_empty() {
@@ -174,7 +174,7 @@ impl<'a> InternedTexts<'a> {
     }
 }
 
-/// The locations. Each is an address with the functions that the compiler inlined there, innermost first.
+/// The locations. Each location is an address with the functions that the compiler inlined there, innermost first.
 #[derive(Default)]
 struct LocationTable {
     /// The first frame and the number of frames of each location in `frames`.

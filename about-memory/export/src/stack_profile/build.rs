@@ -119,7 +119,7 @@ impl StackProfileBuilder {
     ///
     /// # Panics
     ///
-    /// If the number of amounts differs from the number of values.
+    /// Panics if the number of amounts differs from the number of values.
     pub fn sample(
         &mut self,
         stack: ProfileStackId,
@@ -133,11 +133,11 @@ impl StackProfileBuilder {
         self.amounts.extend_from_slice(amounts);
     }
 
-    /// Sorts all samples, and adds up equal ones.
+    /// Sorts all samples, and adds up equal samples.
     ///
     /// # Errors
     ///
-    /// [`ExportError::TooLarge`] if a sum exceeds 63 bits.
+    /// Returns [`ExportError::TooLarge`] if a sum exceeds 63 bits.
     pub fn finish(self) -> Result<StackProfile, ExportError> {
         Ok(self.finish_with_stacks()?.0)
     }
@@ -211,7 +211,7 @@ impl NewStacks {
     }
 }
 
-/// The elements sorted and without duplicates, and the new index of each.
+/// The elements sorted and without duplicates, and the new index of each element.
 fn unique<T: Ord + Copy>(all: impl Iterator<Item = T>) -> (Vec<T>, Vec<u32>) {
     let all: Vec<T> = all.collect();
     let mut order: Vec<u32> = (0..all.len() as u32).collect();
@@ -228,7 +228,8 @@ fn unique<T: Ord + Copy>(all: impl Iterator<Item = T>) -> (Vec<T>, Vec<u32>) {
     (kept, new)
 }
 
-/// The stacks sorted and without duplicates: their frames, and the range of each. Also the new index of each stack.
+/// The stacks sorted and without duplicates: their frames, and the range of each stack. Also the new index of each
+/// stack.
 fn sorted_stacks(
     calls: &[ProfileFrameId],
     stacks: &[Range<u32>],
@@ -283,7 +284,8 @@ fn merged(
     Ok((kept, sums))
 }
 
-/// Does the work of `merged` for the stacks that end at `ends` of the order. The first one starts at `start`.
+/// Merges the keys of some stacks for [`merged`]. `ends` contains the end of each stack in `order`. The first stack
+/// starts at `start`.
 fn merged_of(
     keys: &[SampleKey],
     amounts: &[i64],

@@ -36,7 +36,7 @@ fn read(file: &[u8]) -> Heap {
             "s" => texts.push(&rest[1..]),
             "i" => {
                 let numbers = numbers();
-                // Each function has a file and a line, except the last one.
+                // Each function has a file and a line, except the last function.
                 assert!(numbers[1..].iter().step_by(1).all(|number| *number < 1 << 32));
                 let functions: Vec<u64> = numbers[2..].iter().step_by(3).copied().collect();
                 assert!(functions.iter().all(|text| (1..texts.len() as u64).contains(text)));

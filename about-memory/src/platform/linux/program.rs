@@ -130,7 +130,7 @@ pub(crate) fn end_like(status: ExitStatus) -> ExitCode {
     let Some(signal) = status.signal() else {
         return ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1));
     };
-    // The program's core file is enough, so this process writes none.
+    // The program's core file is enough, so this process writes no core file.
     let _ = rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     // If the signal does not end the process, a shell's exit status for this signal is used.
     let _ = signal_hook::low_level::emulate_default_handler(signal);

@@ -65,7 +65,7 @@ export interface ReportData {
   treeWarnings: Warning[];
   /** The number of nodes. Parents are before their children. */
   count: number;
-  /** Equal for data that differs only in amounts. Empty for data that is measured only once. */
+  /** A text that is equal for data that differs only in amounts. Empty if the data is measured only once. */
   shape: string;
   /** The nodes with amounts, in order. */
   leaves: Int32Array;

@@ -38,7 +38,10 @@ export function stackFlame(stacks: Stacks, amounts: RowAmounts, estimated = fals
   return frames[0];
 }
 
-/** Returns the stacks below the reporters of their blocks, and the unreported stacks. A block of two reporters is below both. */
+/**
+ * Returns the stacks below the reporters of their blocks, and the unreported stacks. A block of two reporters is below
+ * both reporters.
+ */
 export function flameByReporter(stacks: Stacks, { list, estimated }: BlockKinds): Frame {
   const tops = list.filter(({ title, reporter }) => reporter !== null || title === "Unreported");
   const sum = (of: "bytes" | "blocks") => tops.reduce((all, { amounts }) => all + amounts[of].reduce((sum, one) => sum + one, 0), 0);

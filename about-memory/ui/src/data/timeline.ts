@@ -1,8 +1,8 @@
 // A recording by slices of its time. html/heap.rs writes this data.
 //
 // Slice n starts after bound n - 1 and ends with bound n. Slice 0 is the time up to the first bound, and contains the
-// blocks that are older than the recording. A cell contains those blocks of a row that have the same slice of
-// their start and the same slice of their end.
+// blocks that are older than the recording. The blocks of a cell belong to one row, started in the same slice, and
+// ended in the same slice.
 
 import { NumberColumn } from "./columns";
 import type { RowAmounts } from "./stacks";

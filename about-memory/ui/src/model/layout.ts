@@ -1,4 +1,4 @@
-// The entries below a node in the order of display: the largest first, and one entry for all tiny ones.
+// The entries below a node in the order of display: the largest first, and one entry for all tiny entries.
 
 import { type Amount, add, magnitude } from "../text/amount";
 import { isItself, mark } from "../data/reports";

@@ -247,7 +247,7 @@ export class Rows {
   /** Returns all lines, as copied from Firefox's page. */
   text(): string {
     const lines: string[] = [];
-    // The text before the children of the open rows above the current one.
+    // The text before the children of the open rows above the current row.
     const known = new Map<number, string>();
     const open: number[] = [];
     for (let row = 0; row < this.length; row++) {

@@ -15,7 +15,7 @@ export function takeToken(): string {
 export interface Snapshot {
   id: number;
   title: string;
-  /** The process that the snapshot was taken of. */
+  /** The process of which a page took the snapshot; `null` for other snapshots. */
   pid: number | null;
   state: string;
   imported: boolean;

@@ -1,7 +1,7 @@
 // The server's events, for all pages of one browser.
 //
-// A browser has at most six connections to a server, and each stream of events takes one. So one page reads the events
-// and passes them to the other pages. When that page is closed, the next page reads.
+// A browser has at most six connections to a server, and each stream of events occupies a connection. So one page reads
+// the events and passes them to the other pages. When that page is closed, the next page reads.
 
 import type { Api } from "./api";
 

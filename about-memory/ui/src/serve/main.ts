@@ -131,7 +131,7 @@ function showJobs(jobs: Job[]) {
 /** The number of the request whose answer is shown. */
 let answered = 0;
 
-/** Reads the server's state. If two requests run at once, the answer to the later one is shown. */
+/** Reads the server's state. If two requests run at once, the answer to the later request is shown. */
 async function refresh() {
   const request = countRequest();
   const next = await api.get<ServerState>("state");
@@ -190,7 +190,8 @@ addEventListener("keydown", (event) => {
   // At the last snapshot, the filter and the open rows do not change.
   if (route.parts[0] === "memory" && next === read[at]) return;
   const view = route.parts[0] === "memory" ? (route.parts[2] ?? "census") : "census";
-  // The other snapshot may have the same groups, so a view of groups keeps its values. It has other nodes.
+  // The other snapshot may have the same groups, so a view of groups keeps its values. A view of nodes does not keep
+  // its values, because the other snapshot has other nodes.
   const isOfGroups = ["census", "treemap", "classes"].includes(view);
   location.hash = link(["memory", next.id, view === "individuals" ? "census" : view], isOfGroups && route.parts[0] === "memory" ? Object.fromEntries(route.query) : {});
 });

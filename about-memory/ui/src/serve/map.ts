@@ -274,7 +274,7 @@ export class MapView {
     this.draw();
   }
 
-  /** Moves to the next box inside the same box; otherwise to a box beside that box. The key down goes into a box. */
+  /** Moves to the next box inside the same box; otherwise to a box beside that box. The Down key goes into a box. */
   private step(at: PlacedBox, direction: Direction) {
     const all = [...this.placed.values()];
     const inner = direction === "down" ? all.find((one) => one.parent === at) : undefined;

@@ -1,4 +1,4 @@
-// The views of one snapshot, of two, or of more: aggregate, tree map, dominators, classes, individuals, suspects,
+// The views of one or more snapshots: aggregate, tree map, dominators, classes, individuals, suspects,
 // search, difference, generations.
 
 import { brief, create } from "../widgets/elements";
@@ -250,7 +250,7 @@ class MemoryPage {
     };
   }
 
-  /** Shows the nodes of a group. If there are several snapshots, the last one is shown first. */
+  /** Shows the nodes of a group. If there are several snapshots, the last snapshot is shown first. */
   private showNodesOf(row: TableRow, all: number[]) {
     const of = all.length > 1 ? { of: all.join(".") } : {};
     const from = changed(readRoute(), this.openRows.address).slice(2);

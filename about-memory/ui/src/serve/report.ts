@@ -1,5 +1,5 @@
 // A report: the tree and the treemap of the page that `html` writes, with data from the server. The page can repeat the
-// measurement of a process each second, also as the difference since a mark.
+// measurement of a process each second, and can show the difference since a mark.
 
 import { decode } from "../data/reports";
 import { byId, create, setName, setTip } from "../widgets/elements";
@@ -19,7 +19,7 @@ import { changed, link, readRoute, replaceAddress, type Route } from "./route";
 const RESTING = 300;
 /** In a live report, the next measurement starts this many milliseconds after the last answer. */
 const OFTEN = 1_000;
-/** The format is made only one time, because that takes longer than to format a time. */
+/** The format is made only one time, because making it takes longer than formatting a time. */
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 /** An address contains at most this many opened or closed rows. */
 const MOST_TOGGLED = 40;
@@ -117,7 +117,7 @@ class ReportPage implements Page {
     this.timer = window.setTimeout(() => void this.again(), OFTEN);
   }
 
-  /** Repeats the measurement. Only one runs at a time, even if the reader switches "live" off and on meanwhile. */
+  /** Repeats the measurement. Only one measurement runs at a time, even if the reader switches "live" off and on. */
   private async again() {
     if (this.isLooking) return;
     this.isLooking = true;

@@ -151,7 +151,7 @@ export class TableView implements View {
         const button = create("button", "", title + (isSorted ? (this.ascending ? " ▲" : " ▼") : ""));
         button.type = "button";
         button.addEventListener("click", () => {
-          // Amounts start with the largest, names with the alphabetically first.
+          // The first click on a column sorts amounts from the largest, and names from the start of the alphabet.
           this.ascending = isSorted ? !this.ascending : value === null;
           this.sortedBy = index;
           this.update();

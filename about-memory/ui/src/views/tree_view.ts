@@ -99,7 +99,7 @@ export class TreeView implements View {
     this.list.draw();
   }
 
-  /** Returns the element of a row: the changed element `old`, or a new one. */
+  /** Returns the element of a row: the changed element `old`, or a new element. */
   private render(row: number, old?: HTMLElement): HTMLElement {
     const { rows } = this.model;
     const parts = rows.parts(row);

@@ -38,7 +38,7 @@ const EXPLICIT = "explicit";
 
 /** Something that has a box: all processes, one process, or a node of a tree. */
 interface ReportBox {
-  /** Unique within its parent; the trail and the box show it. */
+  /** The text in the trail and in the box. It is unique within the parent. */
   label: string;
   /** The name in descriptions: a path or a process. */
   name: string;

@@ -277,7 +277,7 @@ impl<R: Read> ChunkReader<R> {
 ///
 /// # Errors
 ///
-/// If the stream fails.
+/// Returns an error if the stream cannot be read.
 pub fn fill_buffer(source: &mut (impl Read + ?Sized), buffer: &mut [u8]) -> io::Result<usize> {
     let mut length = 0;
     while length < buffer.len() {

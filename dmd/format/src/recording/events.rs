@@ -65,7 +65,7 @@ impl CodecState {
         self.predicted.fill(0);
     }
 
-    /// The table's entry for the stack that follows the current one.
+    /// The table's entry for the stack that follows the current stack.
     #[inline(always)]
     fn prediction(&mut self) -> &mut u32 {
         &mut self.predicted[self.stack as usize % PREDICTIONS]
@@ -99,7 +99,7 @@ impl EventEncoder {
         Self { state: CodecState::new(), length: 0, events: 0 }
     }
 
-    /// Starts a chunk for a thread. `tick` is the tick of its first event, or an earlier one.
+    /// Starts a chunk for a thread. `tick` is the tick of its first event, or an earlier tick.
     pub fn start(&mut self, payload: &mut [u8], thread: u32, tick: u64) {
         self.state.start(tick);
         (self.length, self.events) = (0, 0);

@@ -13,8 +13,8 @@ pub struct LiveBlock {
 }
 
 /// Encodes blocks into the payload of a chunk. Each block has a signed varint with its address minus the address of
-/// the block before. Then a varint contains twice the requested bytes, plus 1 if a varint with the slop follows. The
-/// last signed varint is the block's stack minus the stack of the block before.
+/// the previous block. Then a varint contains twice the requested bytes, plus 1 if a varint with the slop follows. The
+/// last signed varint is the block's stack minus the stack of the previous block.
 #[derive(Debug, Default)]
 pub struct LiveEncoder {
     address: u64,

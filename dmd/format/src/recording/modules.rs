@@ -17,8 +17,8 @@ pub struct RecordedModule {
     /// The address in the process minus the address in the file.
     pub bias: u64,
     /// If the library was unloaded, the first node of the tree with an address in it; otherwise `None`. Several modules
-    /// of the list may contain the address of a node. If one of these modules is loaded, the node belongs to the first
-    /// loaded one. Otherwise the node belongs to the first of these modules whose `unloaded_since` is not after the
+    /// of the list may contain the address of a node. If any of these modules is loaded, the node belongs to the first
+    /// loaded module. Otherwise the node belongs to the first of these modules whose `unloaded_since` is not after the
     /// node.
     pub unloaded_since: Option<u32>,
 }

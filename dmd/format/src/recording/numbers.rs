@@ -58,7 +58,7 @@ pub(super) fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Maps a signed number to an unsigned one, as in signed varints.
+/// Maps a signed number to an unsigned number, as in signed varints.
 #[inline(always)]
 pub(super) fn zigzag(number: i64) -> u64 {
     (number << 1 ^ number >> (i64::BITS - 1)) as u64

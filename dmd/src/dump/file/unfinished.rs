@@ -1,4 +1,4 @@
-//! The file of a dump that is being written. A signal handler that ends the process removes it, without the
+//! The file of a dump that is being written. A signal handler that ends the process removes the file, without the
 //! writer's help.
 
 use core::ffi::c_char;
@@ -14,7 +14,7 @@ use memory_report::new_file::NewFile;
 
 /// The name of the file; null if no dump is being written. A thread that exchanges the pointer for null owns the text.
 static NAME: AtomicPtr<c_char> = AtomicPtr::new(null_mut());
-/// The process that writes the file: the child of a fork has a copy of the name.
+/// The process that writes the file. The child of a fork also has the name, but must not remove its parent's file.
 static WRITER: AtomicU32 = AtomicU32::new(0);
 
 /// The file of a dump that is being written. If two dumps are written at the same time, a handler removes only the

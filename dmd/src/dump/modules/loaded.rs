@@ -10,7 +10,7 @@ use crate::tables::seen_modules::{ModuleSample, sample_at};
 /// The modules that the loader lists.
 pub(super) fn modules() -> Vec<DumpModule> {
     let mut modules = Vec::<DumpModule>::new();
-    // SAFETY: `add` reads the data as the list that it is, and the loader keeps neither of them.
+    // SAFETY: the data is the list that `add` expects, and the loader uses both pointers only during the call.
     unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut modules).cast()) };
     modules
 }
@@ -18,7 +18,7 @@ pub(super) fn modules() -> Vec<DumpModule> {
 /// The numbers of modules that the loader has loaded and unloaded so far.
 pub(crate) fn changes() -> (u64, u64) {
     let mut changes = (0, 0);
-    // SAFETY: `count` reads the data as the pair that it is, and the loader keeps neither of them.
+    // SAFETY: the data is the pair that `count` expects, and the loader uses both pointers only during the call.
     unsafe { libc::dl_iterate_phdr(Some(count), (&raw mut changes).cast()) };
     changes
 }

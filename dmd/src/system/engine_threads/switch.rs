@@ -8,7 +8,7 @@ pub(super) const WORDS: usize = 8;
 #[cfg(target_arch = "x86_64")]
 pub(super) const GO_ON: usize = 6;
 
-/// The same for aarch64.
+/// The number of words for `leave` and `clone_onto` on aarch64.
 #[cfg(target_arch = "aarch64")]
 pub(super) const WORDS: usize = 20;
 #[cfg(target_arch = "aarch64")]

@@ -43,7 +43,7 @@ pub(super) fn prepare() {
     let allocate: unsafe extern "C" fn(*mut c_void) -> *mut c_void =
         unsafe { core::mem::transmute(function) };
     let mut side = OF_THE_C_LIBRARY;
-    // SAFETY: `add_size` reads the data as the sum that it is, and the loader keeps neither of them.
+    // SAFETY: the data is the sum that `add_size` expects, and the loader uses both pointers only during the call.
     unsafe { libc::dl_iterate_phdr(Some(add_size), (&raw mut side).cast()) };
     let side = side.next_multiple_of(PAGE);
     let block = memory::map_for_dump(2 * side);
@@ -100,7 +100,7 @@ pub(super) fn bytes() -> usize {
 pub(super) unsafe fn copy_to(place: *mut u8) -> usize {
     let (block, side) = (at(START.load(Ordering::Acquire)), SIDE.load(Ordering::Relaxed));
     let vector_bytes = VECTOR.load(Ordering::Relaxed);
-    // SAFETY: both have this many bytes, and the loader's block does not change any more.
+    // SAFETY: the place and the loader's block have this many bytes, and the block does not change any more.
     unsafe { place.copy_from_nonoverlapping(block, 2 * side) };
     let pointer = place.wrapping_add(side);
     let old = at(word(pointer, VECTOR_AT) - ELEMENT);

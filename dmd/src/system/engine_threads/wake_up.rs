@@ -52,7 +52,7 @@ fn close(descriptor: c_int) {
     unsafe { libc::close(descriptor) };
 }
 
-/// The number of a descriptor's file; 0 if it is closed.
+/// The number of a descriptor's file; 0 if the descriptor is closed.
 fn inode(descriptor: c_int) -> u64 {
     let mut found = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: `found` has room for the answer, and the call accepts any number.
@@ -105,7 +105,7 @@ pub(crate) fn wait_for(descriptor: c_int, events: c_short, longest: Option<Durat
             libc::pollfd { fd: end(0).unwrap_or(-1), events: libc::POLLIN, revents: 0 },
         ];
         let milliseconds = left.as_micros().div_ceil(1000) as c_int;
-        // SAFETY: two descriptors. The kernel skips one that is -1.
+        // SAFETY: `both` contains two descriptors. The kernel skips a descriptor that is -1.
         unsafe { libc::poll(both.as_mut_ptr(), 2, milliseconds) };
         if both[0].revents != 0 {
             return true;

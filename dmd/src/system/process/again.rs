@@ -11,7 +11,7 @@ use dmd_format::first_process;
 
 use crate::options::Options;
 
-/// Whether processes that this process starts must know its number, for the names of their dumps.
+/// Whether programs that this process starts need the number of this process for the names of their dumps.
 pub(crate) fn hands_on(options: &Options) -> bool {
     let depends_on = |pattern: &str| !pattern.starts_with('/') || !pattern.contains("%p");
     let depends = options.output.map_or(options.dump_at_exit, depends_on);
@@ -74,8 +74,8 @@ fn command(arguments: &[u8]) -> Option<(&'static CStr, Vec<&[u8]>)> {
     (!list.is_empty()).then_some((file, list))
 }
 
-/// Removes an entry from the environment of this process, so that programs that it starts are not recorded. Callers do
-/// so before `main`, while there is one thread.
+/// Removes an entry from the environment of this process, so that programs that the process starts are not recorded.
+/// Call this before `main`, while there is one thread.
 ///
 /// # Safety
 ///

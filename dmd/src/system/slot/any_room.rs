@@ -1,7 +1,7 @@
 //! Stubs: the portable engine cannot find the limits of stacks. It assumes that they have room. So a stack that
 //! overflows inside the engine ends the process, like any overflow in Rust.
 
-/// Has no state: every stack counts as one with room.
+/// Has no state: every stack counts as a stack with room.
 pub(super) struct StackRoom;
 
 impl StackRoom {
@@ -10,8 +10,8 @@ impl StackRoom {
     }
 }
 
-/// Covers no stack. A thread that jumps out of a hook counts as inside of the engine until its stack pointer is near
-/// the place where it entered. Until then its blocks are recorded without stacks.
+/// A range that contains no address. A thread that jumps out of a hook counts as inside of the engine until its stack
+/// pointer is near the place where it entered. Until then its blocks are recorded without stacks.
 pub(super) struct StackRange;
 
 impl StackRange {

@@ -19,8 +19,8 @@ const ALLOCATOR: u32 = 1 << 16;
 /// Added for each nested call during which new blocks belong to the engine itself.
 const OWN: u32 = 1;
 
-/// A signal handler runs at least this number of bytes below the code that it interrupted: the kernel stores the
-/// registers between the two, and they take twice as many bytes.
+/// A signal handler runs at least this number of bytes below the code that it interrupted. Between the handler and this
+/// code, the kernel stores the registers, which take twice as many bytes.
 const HANDLER: usize = 512;
 
 /// The work of a thread in the engine. All zero while the thread is not inside.

@@ -1,9 +1,9 @@
 //! The slot as a thread-local of Rust.
 //!
 //! The slot has a constant value and no destructor, so that the compiler places it into the thread's own data. Access
-//! to it runs no code of Rust, and it lives as long as the thread. With GNU's tools, Windows has no such data for
-//! Rust. There the slot is stored under a key of the system, in separate memory (128 bytes) that stays allocated when
-//! the thread ends.
+//! to the slot runs no code of Rust's library, and the slot lives as long as the thread. On Windows with GNU's tools,
+//! Rust cannot place values into the thread's own data. There the slot is stored under a key of the system, in
+//! separate memory (128 bytes) that stays allocated when the thread ends.
 
 use core::mem::MaybeUninit;
 
@@ -68,7 +68,7 @@ mod place {
         let key = key();
         // `TlsGetValue` sets the error number to 0. A program may free a block between a failed call and the check of
         // the error number.
-        // SAFETY: a key of `TlsAlloc`, or a number that the system rejects.
+        // SAFETY: `TlsAlloc` made the key, or the system rejects it.
         let known = keeping_errno(|| unsafe { TlsGetValue(key) }).cast::<ThreadSlot>();
         if !known.is_null() {
             return known;

@@ -14,7 +14,7 @@ const ROOM: usize = 4 << 10;
 /// A readable range may grow over a gap of this size if the whole gap is readable.
 const NEAR: usize = 64 * PAGE;
 
-/// The readable ranges of this thread's last two stacks: the current stack, and the stack before. All zero at first.
+/// The readable ranges of this thread's last two stacks: the current and the previous stack. All zero at first.
 #[repr(C)]
 pub(super) struct StackRoom {
     last: ReadableStretch,

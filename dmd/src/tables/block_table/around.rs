@@ -2,8 +2,8 @@
 //!
 //! A search backwards over the lines finds small blocks. A large block may start far before the address, and the lines
 //! in between contain no information about it. So each range of the heap has a place with the start of the last large
-//! block in it. Blocks do not overlap: of the blocks that are at least as long as the range, only one can start in it
-//! at a time. A search looks up the block that a place names, so a free does not have to change the place.
+//! block in it. Blocks do not overlap. So at any time, at most one block that is at least as long as a range starts in
+//! the range. A search looks up the block that a place names, so a free does not have to change the place.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 

@@ -37,8 +37,8 @@ impl BlockTable {
     }
 }
 
-/// Gives a page of a leaf back if all its lines are free. The first line of a chain keeps its page, because it holds
-/// the pointer to the rest of the chain. If the system's pages are larger than `PAGE`, no page is given back, because
+/// Gives a page of a leaf back if all its lines are free. The first line of a chain is not free if other lines follow,
+/// because it holds the pointer to them. If the system's pages are larger than `PAGE`, no page is given back, because
 /// such a page also contains lines outside of `lines`.
 #[cfg(target_os = "linux")]
 fn give_back(lines: &[BlockLine]) {

@@ -2,8 +2,8 @@
 //! chunks.
 //!
 //! A slot belongs to the same address forever. So a thread that has found the slot may use it, no matter what other
-//! threads do. There are a few more slots than large blocks fit into the part of the heap. A block without a free slot
-//! gets a cell.
+//! threads do. A part of the heap has a few more slots than the number of large blocks that fit into it. If no slot is
+//! free, a block gets a cell.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU16, AtomicU64, Ordering};
@@ -55,7 +55,7 @@ impl SparseChunk {
         core::iter::successors(Some(self), |chunk| chunk.next())
     }
 
-    /// The slot of a place; `None` if it has none.
+    /// The slot of a place; `None` if the place has no slot.
     pub(super) fn find(&self, index: usize) -> Option<&SparseSlot> {
         let slots = self.chain().flat_map(|chunk| chunk.keys.iter().zip(&chunk.slots));
         slots
@@ -69,8 +69,8 @@ fn key_of(index: usize) -> u16 {
     index as u16 + 1
 }
 
-/// The slot of a place. If the place has none, takes the first free slot. Returns `None` if there is no free slot, or
-/// if memory is short.
+/// The slot of a place. If the place has no slot yet, takes the first free slot. Returns `None` if there is no free
+/// slot, or if memory is short.
 pub(super) fn make<'t>(
     first: &'t AtomicPtr<SparseChunk>,
     index: usize,

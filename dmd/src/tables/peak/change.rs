@@ -29,8 +29,8 @@ const HIGH: WordDivision = WordDivision { bytes: 24 };
 
 const NUMBER: u64 = (1 << LEVEL_SHIFT) - 1;
 
-/// A small amount of blocks and bytes, divided as in [`LOW`]. Each part is at most half of what fits into a low word.
-/// A low word contains at most such an amount.
+/// A small amount of blocks and bytes, divided as in [`LOW`]. Each part is at most half of the largest number that fits
+/// into the division. A low word always contains a small amount.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CompactChange(u64);
 

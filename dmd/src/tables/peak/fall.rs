@@ -1,8 +1,8 @@
-//! Detects when the heap falls from a peak of which a copy of the process is wanted.
+//! Detects when the heap falls from a peak that is high enough for a copy of the process.
 //!
 //! If each new peak were copied, a growing heap would be copied at each step. So a copy waits until the sum has fallen
 //! by one part in 64: at that time, nearly all blocks of the peak are still live. The peak must also be higher than the
-//! sum at the last copy, by the part of [`GROWTH_SHIFT`] or [`DEAR_GROWTH_SHIFT`].
+//! sum at the last copy. [`GROWTH_SHIFT`] and [`DEAR_GROWTH_SHIFT`] determine how much higher.
 
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
@@ -12,17 +12,17 @@ const FIRST: u64 = 64 << 10;
 /// A peak is copied when the heap has fallen by one part in 2^`FALL_SHIFT` of the peak.
 const FALL_SHIFT: u32 = 6;
 
-/// While copies are cheap, the next copied peak is higher by one part in 2^`GROWTH_SHIFT`. While they are not cheap, it
-/// is higher by one part in 2^`DEAR_GROWTH_SHIFT`.
+/// The next copied peak is at least one part in 2^`GROWTH_SHIFT` higher than the last copied sum. If copies are not
+/// cheap, it is at least one part in 2^`DEAR_GROWTH_SHIFT` higher.
 const GROWTH_SHIFT: u32 = 4;
 const DEAR_GROWTH_SHIFT: u32 = 2;
 
-/// Decides when a copy is made. All zero while no copy is wanted.
+/// Decides when a copy is made. All zero while the engine makes no copies at peaks.
 pub(crate) struct PeakFall {
-    /// The smallest peak, in bytes, of which a copy is wanted; 0 if no copy is wanted.
+    /// The smallest peak, in bytes, at which a copy is made; 0 if the engine makes no copies at peaks.
     wanted_from: AtomicU64,
-    /// The heap has fallen from the last wanted peak when its sum is below this many bytes. 0 if the heap has not
-    /// reached a wanted peak since the last copy.
+    /// The heap has fallen from its peak when its sum is below this many bytes. 0 if the heap has not reached the
+    /// smallest peak for a copy since the last copy.
     below: AtomicI64,
     fallen: AtomicBool,
     /// The sum at the last copy, in bytes.
@@ -76,7 +76,7 @@ impl PeakFall {
     pub(crate) fn copied(&self, bytes: u64, is_cheap: bool) {
         let shift = if is_cheap { GROWTH_SHIFT } else { DEAR_GROWTH_SHIFT };
         self.copied.store(bytes, Ordering::Relaxed);
-        // 0 means that nobody watches: a copy at a requested time does not start that.
+        // 0 means that the engine makes no copies at peaks. A copy for a request does not change that.
         if self.wanted_from.load(Ordering::Relaxed) != 0 {
             self.wanted_from.store((bytes + (bytes >> shift)).max(FIRST), Ordering::Relaxed);
         }

@@ -165,7 +165,7 @@ fn a_fall_from_a_high_peak_is_noticed_once() {
     assert!(!peak.fall.take(), "another thread makes the copy");
     assert!(!peak.fall.wants_end(0));
     peak.fall.copied(1 << 20, true);
-    assert!(!add(80) && !add(-80), "not a part higher");
+    assert!(!add(80) && !add(-80), "the new peak is not high enough");
     assert!(peak.fall.wants_end((1 << 20) + 1));
     assert!(!add(200));
     assert!(peak.fall.wants_end(0), "the heap has not fallen");

@@ -47,7 +47,7 @@ fn start(options: &str) {
     unsafe { reset(options) }.expect("options");
 }
 
-/// Runs all parts. Each writes its dumps to files in a folder.
+/// Runs all parts. Each part writes its dumps to files in a folder.
 pub(crate) fn run(folder: &Path) {
     for mode in ["live", "dark-matter", "cumulative"] {
         let empty = file(folder, &format!("empty-{mode}"));

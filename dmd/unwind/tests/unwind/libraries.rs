@@ -35,7 +35,8 @@ fn libraries(folder: &Path, option: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Loads, walks through, and unloads each library in turn. Returns how often a library took the place of another.
+/// Loads, walks through, and unloads one library after another. Returns how often a library was loaded at the address
+/// of an earlier library.
 fn come_and_go(paths: &[PathBuf]) -> usize {
     let mut last_at: HashMap<usize, usize> = HashMap::new();
     let mut replaced = 0;

@@ -18,7 +18,7 @@ extern "C" fn handler(signal: c_int) {
     descend(&mut script);
 }
 
-/// Held by a test while it uses the trap's handler, since a process has only one.
+/// Held by a test while it uses the trap's handler, since a process has only one such handler.
 pub(crate) static TRAP: Mutex<()> = Mutex::new(());
 
 pub(crate) fn install(signal: c_int, handler: *const (), flags: c_int) {
@@ -88,7 +88,8 @@ std::arch::global_asm!(
     "bare_restorer:",
     "mov rax, 15",
     "syscall",
-    // The function before this one ends where this one starts. A return address here would belong to that function.
+    // The function before this one ends where this one starts. So the start of this function, as a return address, would
+    // belong to the function before.
     ".local second_restorer",
     ".cfi_startproc",
     "ret",

@@ -1,4 +1,4 @@
-//! Runs a program instruction by instruction. The trap's handler walks the stack at each one: in prologues and
+//! Runs a program instruction by instruction. The trap's handler walks the stack at each instruction: in prologues and
 //! epilogues, in .plt entries, in the loader's resolver, in malloc.
 
 use crate::c_library::{FUNCTIONS, Library, SHAPES, build};
@@ -24,7 +24,7 @@ unsafe impl Sync for Difference {}
 
 static DIFFERENCE: Difference = Difference(UnsafeCell::new(([0; MOST], [0; MOST])));
 static STEPPING: AtomicBool = AtomicBool::new(false);
-/// Whether only dmd's walker walks the stack, and libgcc's does not.
+/// Whether only dmd's walker walks the stack, without libgcc's unwinder.
 static ALONE: AtomicBool = AtomicBool::new(false);
 static STEPS: AtomicUsize = AtomicUsize::new(0);
 static COMPLETE: AtomicUsize = AtomicUsize::new(0);
