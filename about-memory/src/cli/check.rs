@@ -18,7 +18,7 @@ Examples:
   about-memory check memory-report.json.gz --budget budget.toml --json
   about-memory check memory-report.json.gz --budget budget.toml --write --headroom 25 --path explicit/cache
 
-A budget is a TOML file to check in:
+A budget is a TOML file that you keep in your repository:
   [budget]                                  # sums over all processes
   explicit = \"120 MiB\"                      # at most
   \"explicit/cache\" = [\"64 MiB\", \">= 1 MiB\"]  # and at least

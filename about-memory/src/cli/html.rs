@@ -33,11 +33,12 @@ Examples:
   about-memory html memory-report.json.gz --dmd dmd.json.gz -o page.html
 
 The page of a DMD dump shows a flame graph: all stacks as one tree, without frames of allocators and libraries. It
-keeps the largest 20,000 frames. `(small)` is the rest below a frame.
+keeps the largest 20,000 frames. A frame `(small)` has the sum of the smaller frames with the same caller.
 
-The page of a recording shows the heap over the time, and the part of the time that the reader selects as a table, a
-treemap and a flame graph. It keeps the 3,000 stacks with the most memory; the rest below a frame is `(small)`. The page
-of two dumps or recordings shows what changed, at their ends unless --at or --between choose another time.
+The page of a recording shows the heap over time. The reader selects a part of the time, and sees its blocks as a table,
+a treemap and a flame graph. The page keeps the 3,000 stacks with the most memory; rows named `(small)` have the sums of
+the other stacks. The page of two dumps or recordings shows what changed from the end of the first to the end of the
+second. --at and --between choose another time.
 
 The page is one file that loads nothing else. It shows all names in a report as plain text.";
 
@@ -149,7 +150,7 @@ impl HtmlCommand {
         }
         if self.file.is_stdin() || second.is_stdin() {
             return Err(Failure::Usage(
-                "dumps and recordings must be files here, not standard input".to_owned(),
+                "two dumps or recordings must be two files; standard input is not allowed".to_owned(),
             ));
         }
         let limits = self.reading.dump_options();

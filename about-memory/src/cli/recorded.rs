@@ -19,9 +19,9 @@ const START: usize = 8;
 /// The time whose blocks a view shows.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct BlockTime {
-    /// Show the blocks at this time: `peak`, `end` or a time after the start such as `12.5s` or `1m30s`. Only a recording has
-    /// other times than the two. At the peak of a dump, each block has the mean size of its stack's blocks. [default: end; or
-    /// peak, if the heap has shrunk by a tenth since; for differences and the text of dmd.py, end]
+    /// Show the blocks at this time: `peak`, `end` or a time after the start such as `12.5s` or `1m30s`. A dump has only
+    /// `peak` and `end`; at its peak, each block has the mean size of its stack's blocks. [default: peak if the heap has
+    /// shrunk by a tenth since the peak, otherwise end; always end for differences and for the text of dmd.py]
     #[arg(long, value_name = "TIME")]
     at: Option<Moment>,
     /// In a recording: show the blocks that the program allocated between two times and that are alive at the second time.

@@ -221,7 +221,7 @@ fn write_text(
     if changes.len() > SHOWN {
         let rest: i128 =
             changes[SHOWN..].iter().map(|(_, amounts)| StackAmounts::change(amounts.bytes)).sum();
-        writeln!(out, "\n{rest:+} bytes in {} other stacks; --json shows all", changes.len() - SHOWN)?;
+        writeln!(out, "\n{rest:+} bytes in {} other stacks; --json shows all stacks", changes.len() - SHOWN)?;
     }
     Ok(())
 }

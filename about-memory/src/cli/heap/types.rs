@@ -32,7 +32,7 @@ pub(crate) fn name(field: &FieldSizes<'_>) -> String {
     match &field.field {
         _ if field.holder.as_str() != Some(ROOTS) => field.name(),
         Some(name) => name.to_string(),
-        None => "held by several of these rows together".to_owned(),
+        None => "held by several rows of this table together".to_owned(),
     }
 }
 
@@ -123,7 +123,7 @@ impl TypesCommand {
         let agreement = heap.agreement();
         if agreement.without_layout > 0 {
             text += &format!(
-                "\nWithout a layout: {}; their words count as pointers if they lead to the start of a block.\n",
+                "\nWithout a layout: {}; a word of these blocks counts as a pointer if it contains the start of a block.\n",
                 counted(agreement.without_layout)
             );
         }
@@ -138,13 +138,13 @@ impl TypesCommand {
         text += &pairs(agreement.disagreements());
         if agreement.outweighed > 0 {
             text += &format!(
-                "{} of these are outweighed, so their blocks keep the types of the stacks: stale pointers lead to memory that another block has now.\n",
+                "{} pointers that contradict a stack are overruled: their blocks keep the types of the stacks.\n",
                 agreement.outweighed
             );
         }
         if agreement.same_layout > 0 {
             text += &format!(
-                "{} more contradict their stacks because the compiler merged functions; the calling functions prove the pointers' types.\n",
+                "{} more contradict their stacks because the compiler merged functions; the calling functions confirm the types of these pointers.\n",
                 agreement.same_layout
             );
             text += &pairs(agreement.merged());

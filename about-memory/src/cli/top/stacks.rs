@@ -82,7 +82,7 @@ impl Default for StackScreen {
 
 impl StackScreen {
     pub(super) const KEYS: &'static str =
-        "k kind, t site, type, crate, f flame, e functions, Enter open, Backspace back";
+        "k kind, t site/type/crate, f flame, e functions, Enter open, Backspace back";
 
     pub(super) fn told(&mut self, title: String, blocks: HeapBlocks) {
         let kind = blocks.kinds().len();

@@ -39,7 +39,7 @@ pub(super) struct TypeScreen {
 
 impl TypeScreen {
     pub(super) const KEYS: &'static str =
-        "Tab table, Enter blocks of the type, [ ] heap; t on a process takes one";
+        "Tab table, Enter blocks of the type, [ ] heap; in Processes: t reads a heap";
 
     /// Reads a typed heap on a thread of the session. `save` saves its snapshot and returns its tables.
     pub(super) fn take(
@@ -116,7 +116,7 @@ impl TypeScreen {
             );
         };
         let info = snapshots.iter().find(|info| info.id == heap.snapshot);
-        let title = info.map_or_else(|| "a heap that was removed".to_owned(), |info| info.title.clone());
+        let title = info.map_or_else(|| "this heap was removed".to_owned(), |info| info.title.clone());
         let place = format!("{} of {}", self.at + 1, self.heaps.len());
         let title = format!("{title} ({place})");
         let tables = heap.tables.lock().unwrap_or_else(PoisonError::into_inner);

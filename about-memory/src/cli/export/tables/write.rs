@@ -76,7 +76,7 @@ impl ExportCommand {
         for (index, (_, source)) in runs.iter().enumerate() {
             if !source.tables().contains(&table) {
                 let of = source.tables().iter().map(|table| table.name()).collect::<Vec<_>>().join(" and ");
-                let message = format!("{}: has no table {}; it has {of}", name(index), table.name());
+                let message = format!("{}: has no table {}; its tables: {of}", name(index), table.name());
                 return Err(Failure::Usage(message));
             }
         }
@@ -100,7 +100,7 @@ impl ExportCommand {
         };
         if has_end(path, "gz") {
             return Err(Failure::Usage(format!(
-                "{}: Parquet is compressed already; leave .gz out",
+                "{}: a Parquet file is always compressed; use a name without .gz",
                 path.display()
             )));
         }

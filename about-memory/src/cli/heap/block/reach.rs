@@ -67,7 +67,7 @@ impl<'d> BlockReach<'d> {
         if below.len() > MOST_LISTED {
             line(text, format_args!("  ({} more)", below.len() - MOST_LISTED));
         }
-        text.push_str("}\n\nKept alive by each of these alone, the nearest first {\n");
+        text.push_str("}\n\nEach of these blocks alone keeps it alive, the nearest first {\n");
         for node in tree.dominators_of(self.target).filter(|node| node.index() != self.target) {
             self.block(text, node);
         }

@@ -13,7 +13,7 @@ fn types_have_tables_and_lead_to_blocks() {
     let mut shown = DrawnScreen::new(session.clone());
     shown.screens.told(ScreenAnswer::Processes(vec![process(7, "server", 10)]));
     shown.keys("t");
-    assert_eq!(shown.lines()[23], "process 7 does not offer this (dmd-copy)");
+    assert_eq!(shown.lines()[23], "process 7 does not answer the request dmd-copy");
     shown.keys("5");
     assert!(shown.has("No types"));
     shown
