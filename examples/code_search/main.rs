@@ -131,7 +131,7 @@ fn read(arguments: &Arguments, progress: &mut Progress, out: &mut impl Write) ->
     Ok(engine)
 }
 
-/// Answers the queries of many users: each generated query, and every third one again.
+/// Answers the queries of many users: each generated query, and every third query again.
 fn answer_workload(engine: &Arc<Engine>, workers: &Workers, progress: &mut Progress) {
     let queries = workload::generate(engine);
     let again: Vec<_> = queries.iter().step_by(3).cloned().collect();

@@ -131,7 +131,7 @@ impl DiffCommand {
         }
     }
 
-    /// The difference of two dumps or recordings.
+    /// Writes the difference of two dumps or recordings.
     fn write_heap_diff(&self) -> Result<(), Failure> {
         if !self.fail_if.is_empty() || !self.normalize.is_empty() {
             let reason = "--fail-if and --normalize are for reports; limit the leaks of a dump or a recording with: \

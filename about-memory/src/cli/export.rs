@@ -124,7 +124,7 @@ pub(crate) struct ExportCommand {
     tables: TableArguments,
 }
 
-/// The error of [`ExportCommand::report`] for a dump or a recording of DMD. The text names the kind.
+/// The error of [`ExportCommand::report`] for a dump or a recording of DMD. Contains the kind of the file.
 #[derive(Debug)]
 struct NoReports(&'static str);
 

@@ -106,8 +106,8 @@ mod tests {
         assert_eq!(hidden, old.len());
     }
 
-    /// Returns the first sentence of an option's help, and the type of its value. All choices of names count as one
-    /// type.
+    /// Returns the first sentence of an option's help, and the type of its value. All options that take one of a few
+    /// names count as one type.
     fn meaning(option: &Arg) -> (String, String) {
         let help = option.get_help().map(ToString::to_string).unwrap_or_default().replace('\n', " ");
         let sentence =

@@ -64,7 +64,7 @@ impl RequestOptions {
         used.into_iter().find_map(|(used, name)| used.then_some(name))
     }
 
-    /// Whether an option also asks processes that the user did not name.
+    /// Whether an option sends requests also to processes that the user did not name.
     pub(crate) fn takes_more_processes(&self) -> bool {
         self.all || self.tree
     }
@@ -74,7 +74,7 @@ impl RequestOptions {
         self.resident || self.used().is_some()
     }
 
-    /// Asks for names without private data.
+    /// Makes all requests ask for names without private data.
     pub(crate) fn leave_out_private_data(&mut self) {
         self.anonymize = true;
     }

@@ -20,7 +20,7 @@ pub(crate) struct ProgramView {
     verbose: bool,
 }
 
-/// The same options, for commands whose only view is the author's.
+/// The same options, for commands that have only the view for the author of a program.
 #[derive(Args, Clone)]
 pub(crate) struct StackView {
     /// Keep the frames of allocators and libraries, and the frames that start threads and `main`.

@@ -30,7 +30,7 @@ impl From<DumpOrRecording> for StackSource {
     }
 }
 
-/// Reads a dump, a recording or a pprof profile, or asks a process for a dump.
+/// Reads a dump, a recording or a pprof profile, or requests a dump from a process.
 pub(crate) fn read(input: &InputArgument, limits: &DumpLimits) -> Result<StackSource, Failure> {
     if let Some(pid) = input.process()? {
         let failure =

@@ -27,7 +27,7 @@ Examples:
 /// At most this many disagreements are shown.
 const DISAGREEMENTS: usize = 3;
 
-/// Returns the name of a field for texts. The root of the graph is not a type, and its fields have their own names.
+/// Returns the name of a field for texts. For a field of the graph's root, it is the field's own name, without a type.
 pub(crate) fn name(field: &FieldSizes<'_>) -> String {
     match &field.field {
         _ if field.holder.as_str() != Some(ROOTS) => field.name(),

@@ -256,7 +256,7 @@ impl TableArguments {
         let pid = source.process()?;
         let changed = || {
             let time = fs::metadata(source.path()).ok().filter(fs::Metadata::is_file)?.modified().ok()?;
-            // A copy of a file keeps the seconds of its time, and often loses the fractions.
+            // A copy of a file often has only the whole seconds of the file's time.
             Some(Duration::from_secs(since(time).as_secs()))
         };
         let in_file = match read {
