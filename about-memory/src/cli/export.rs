@@ -231,7 +231,7 @@ impl ExportCommand {
             );
         }
         if is_parquet && self.requested {
-            return refuse("--requested", "other formats; a table has requested and usable bytes");
+            return refuse("options such as --requested", "other formats; a table has both kinds of bytes");
         }
         if !is_of_stacks && !is_parquet {
             if self.when.is_chosen() {

@@ -237,7 +237,7 @@ impl TypedHeapReader {
             (Some(program), _) => program.clone(),
             (None, Some(module)) => PathBuf::from(&module.path),
             (None, None) => {
-                let reason = anyhow::anyhow!("the dump does not name its program; use --program");
+                let reason = anyhow::anyhow!("the dump does not name its program; name it with --program");
                 return Err(Failure::File(name.to_owned(), reason));
             }
         };

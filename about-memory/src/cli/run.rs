@@ -242,7 +242,7 @@ impl RunCommand {
 fn word<'a>(option: &str, file: &'a Path) -> Result<&'a str, Failure> {
     let name = file.to_str().filter(|path| !path.is_empty() && !path.contains(char::is_whitespace));
     name.ok_or_else(|| {
-        Failure::Usage(format!("{option} {}: must be UTF-8 without white space", file.display()))
+        Failure::Usage(format!("{option} {}: the name must be UTF-8 without white space", file.display()))
     })
 }
 

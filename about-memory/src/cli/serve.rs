@@ -242,7 +242,7 @@ impl ServeCommand {
             let port = server.address().port();
             writeln!(
                 out,
-                "about:memory is at the socket {}. On the machine of your browser:",
+                "about:memory is at the socket {}. Run this on the machine of your browser:",
                 path.display()
             )?;
             writeln!(out, "  ssh -L {port}:{} THIS_HOST", std::path::absolute(path)?.display())?;

@@ -72,7 +72,10 @@ pub(super) fn run(
     let Some(columns) = SharedColumns::shared([&before, &after]) else {
         return Err(Failure::File(
             second.name(),
-            anyhow::anyhow!("has no column of bytes in common with {}", first.name()),
+            anyhow::anyhow!(
+                "has no column of bytes in common with {}; compare two profiles of the same kind",
+                first.name()
+            ),
         ));
     };
     let mut changes: BTreeMap<LabelledStack, StackAmounts> = BTreeMap::new();

@@ -140,10 +140,10 @@ impl HeapSource {
     pub(super) fn is_whole(&self) -> Result<(), anyhow::Error> {
         match &self.place {
             HeapMemory::Process(memory, _) if !memory.is_there() => {
-                Err(anyhow::anyhow!("it ended while its memory was read"))
+                Err(anyhow::anyhow!("it ended before all of its memory was read"))
             }
             HeapMemory::Process(memory, None) if !memory.is_stopped() => {
-                Err(anyhow::anyhow!("it continued while its memory was read"))
+                Err(anyhow::anyhow!("it continued before all of its memory was read; stop it again"))
             }
             _ => Ok(()),
         }

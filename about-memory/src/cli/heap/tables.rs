@@ -108,17 +108,17 @@ fn save(
             agreement.agree + agreement.disagree
         );
         for (count, text) in [
-            (agreement.disagree, "name another type"),
-            (agreement.same_layout, "name another type only because the compiler merged functions"),
-            (agreement.owners_disagree, "name another type than other pointers to the same block"),
-            (agreement.outweighed, "are outweighed by the stack and other pointers"),
+            (agreement.disagree, "Pointers that name another type"),
+            (agreement.same_layout, "Pointers that name another type because the compiler merged functions"),
+            (agreement.owners_disagree, "Pointers that name another type than other pointers to their block"),
+            (agreement.outweighed, "Pointers that are overruled"),
         ] {
             if count > 0 {
-                summary += &format!(" {count} {text}.");
+                summary += &format!(" {text}: {count}.");
             }
         }
         if agreement.without_layout > 0 {
-            summary += &format!(" {} without a layout.", counted(agreement.without_layout));
+            summary += &format!(" Types without a layout: {}.", counted(agreement.without_layout));
         }
         if !is_known {
             summary += &format!(" Fields, unused memory and async tasks are {NO_FIELDS}");

@@ -144,7 +144,7 @@ impl TypesCommand {
         }
         if agreement.same_layout > 0 {
             text += &format!(
-                "{} more contradict their stacks because the compiler merged functions; the calling functions confirm the types of these pointers.\n",
+                "{} more pointers contradict a stack because the compiler merged functions; the calling functions confirm the types of these pointers.\n",
                 agreement.same_layout
             );
             text += &pairs(agreement.merged());
@@ -197,7 +197,7 @@ fn pairs<'a>(all: impl Iterator<Item = (&'a str, &'a str, u64)>) -> String {
     let more = all.len().saturating_sub(DISAGREEMENTS);
     for (stack, owner, pointers) in all.into_iter().take(DISAGREEMENTS) {
         let (stack, owner) = (about_memory::escape(stack), about_memory::escape(owner));
-        text += &format!("  {pointers} pointers: {owner}; the stack: {stack}\n");
+        text += &format!("  {pointers} pointers name {owner}; the stack names {stack}\n");
     }
     if more > 0 {
         text += &format!("  ... and {more} more; see --json\n");

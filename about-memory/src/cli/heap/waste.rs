@@ -150,7 +150,7 @@ impl WasteCommand {
 }
 
 fn slop(waste: &HeapWaste) -> String {
-    format!("The allocator adds {} to what the program requested.\n", size(waste.slop))
+    format!("The allocator adds {} to the requested bytes.\n", size(waste.slop))
 }
 
 /// Returns a text with the unused bytes of a row, all bytes of its blocks or values, and how full they are.

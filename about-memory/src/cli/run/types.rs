@@ -94,7 +94,7 @@ impl TypePlan {
         let Some(kept) = keeper.end().ok().flatten() else {
             say(&match self.copy_after() {
                 Some(time) => format!("no types: the program ended before {}", Moment::After(time)),
-                None if has_conditions => "no types: the condition of --when was not true at any check".to_owned(),
+                None if has_conditions => "no types: the condition of --when was false at each check".to_owned(),
                 None => "no types: the process made no copy of itself, because DMD did not record the process, or the process restricted its own system calls".to_owned(),
             });
             return None;

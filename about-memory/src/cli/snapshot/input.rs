@@ -106,7 +106,7 @@ impl InfoCommand {
         }
         let mut text = String::new();
         if let Some(time) = time {
-            text += &format!("{time:>16} taken, in microseconds since 1970\n");
+            text += &format!("{time:>16} time of the snapshot, in microseconds since 1970\n");
         }
         for (name, count) in rows {
             let name = match name.as_str() {

@@ -60,7 +60,7 @@ pub(super) fn text(tree: &DominatorTree<'_>, percent: f64) -> String {
             let _ = writeln!(text, "  including {} retained by {class} {}", step.retained_size, step.node);
         }
         if let Some(last) = suspect.path.last() {
-            let _ = writeln!(text, "  accumulated there: it dominates {} nodes", last.children);
+            let _ = writeln!(text, "  this node directly dominates {} nodes", last.children);
         }
     }
     text

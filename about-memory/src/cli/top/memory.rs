@@ -227,7 +227,7 @@ impl SnapshotScreen {
                     let group = row.id;
                     self.follow(SnapshotView::Individuals(group));
                 }
-                _ => return Err("choose a row of the aggregate with nodes of its own".to_owned()),
+                _ => return Err("select a row of the aggregate that has nodes of its own".to_owned()),
             },
             KeyCode::Char('p') => match (&self.view, self.row()) {
                 (
@@ -237,7 +237,7 @@ impl SnapshotScreen {
                     let node = row.id;
                     self.follow(SnapshotView::Paths(node));
                 }
-                _ => return Err("choose a node: in dominators, suspects, or the nodes of a group".to_owned()),
+                _ => return Err("select a node in dominators, suspects, or the nodes of a group".to_owned()),
             },
             KeyCode::Backspace => match self.before.pop() {
                 Some(before) => self.show(before),

@@ -54,7 +54,7 @@ struct FrameTree {
 pub(super) struct StackScreen {
     title: String,
     blocks: Option<HeapBlocks>,
-    /// The index of the kind of blocks. The number of kinds means all blocks.
+    /// The index of the shown kind of blocks; the number of kinds if the blocks of all kinds are shown.
     kind: usize,
     view: StackLayout,
     before: Vec<StackLayout>,

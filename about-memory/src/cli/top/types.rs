@@ -41,7 +41,7 @@ impl TypeScreen {
     pub(super) const KEYS: &'static str =
         "Tab table, Enter blocks of the type, [ ] heap; in Processes: t reads a heap";
 
-    /// Reads a typed heap on a thread of the session. `save` saves its snapshot and returns its tables.
+    /// Reads a typed heap on a thread of the session. `save` saves the heap's snapshot and returns the heap's tables.
     pub(super) fn take(
         &mut self,
         session: &Session,
@@ -94,7 +94,7 @@ impl TypeScreen {
                     Some(OfType { snapshot: heap.snapshot, name: row.of_type.clone()? })
                 };
                 let of_type = self.with(row).flatten();
-                return of_type.map(Some).ok_or_else(|| "choose a row of a type".to_owned());
+                return of_type.map(Some).ok_or_else(|| "select a row with a type".to_owned());
             }
             _ => {}
         }

@@ -303,7 +303,7 @@ fn service_of(source: &InputArgument, read: &RunSource) -> String {
     }
 }
 
-/// Returns the name of this machine; `None` if the system has no file with the name.
+/// Returns the name of this machine; `None` if the system does not provide the name as a file.
 fn host_name() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())

@@ -53,7 +53,7 @@ fn types_have_tables_and_lead_to_blocks() {
     shown.press(KeyCode::Tab);
     assert_eq!(shown.lines()[3], "    4.00 MiB  100.0%      1,234 App.cache");
     shown.press(KeyCode::Enter);
-    assert_eq!(shown.lines()[23], "choose a row of a type");
+    assert_eq!(shown.lines()[23], "select a row with a type");
     shown.press(KeyCode::Tab);
     assert_eq!(shown.lines()[2..4], ["  POINTERS WHAT", "     1,234 A, and the stack names B"]);
     shown.press(KeyCode::Tab);
