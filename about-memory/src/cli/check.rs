@@ -42,7 +42,7 @@ pub(crate) struct CheckCommand {
     /// limits `explicit` and its children, or the paths of `--path`.
     #[arg(long, conflicts_with = "json")]
     write: bool,
-    /// Headroom of a written budget above the reported amount.
+    /// The headroom of a written budget above the reported amount, in percent.
     #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = percent, requires = "write")]
     headroom: f64,
     /// Choose this path. It gets a maximum in the written budget. Repeatable.

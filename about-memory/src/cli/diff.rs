@@ -64,7 +64,7 @@ pub(crate) struct DiffCommand {
     /// Exit with status 3 if this condition is true. Repeatable.
     #[arg(long, value_name = "CONDITION")]
     fail_if: Vec<Limit>,
-    /// Replace matches in all names before the comparison. Repeatable.
+    /// Replace matches of this regular expression in all names before the comparison. Repeatable.
     #[arg(long, value_name = "REGEX=>REPLACEMENT", value_parser = NormalizeRule::parse)]
     normalize: Vec<NormalizeRule>,
     /// Write JSON instead of text. The JSON contains each change with both amounts, and each condition.

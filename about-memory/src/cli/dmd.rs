@@ -297,7 +297,8 @@ impl DmdCommand {
         }
     }
 
-    /// Reads the blocks at the time that the user chose, else at `default`, else at the file's usual time.
+    /// Reads the blocks at the time that the user chose. If the user chose no time, reads the blocks at `default`, or
+    /// without `default` at the file's usual time.
     fn read(&self, path: &Path, default: Option<Moment>) -> Result<(Dump, HeapOverview), Failure> {
         let options = self.limits.options();
         let fix = |dump: &mut Dump| self.symbols.fix(dump, &options);
@@ -348,7 +349,7 @@ fn failure(path: &Path, error: dmd_analyze::AnalyzeError) -> Failure {
     Failure::File(path.display().to_string(), error.into())
 }
 
-/// Returns the arguments for the second line of the text. A path becomes its last part.
+/// Returns the arguments for the second line of the text. A path is shortened to its last part.
 fn arguments() -> Vec<String> {
     env::args_os()
         .skip(2)

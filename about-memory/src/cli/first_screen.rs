@@ -19,7 +19,7 @@ use super::recorded::{self, BlockTime};
 use super::symbols::SymbolSearch;
 use super::{Failure, snapshot};
 
-/// Rows of each table of a recording.
+/// The number of rows in each table of a recording.
 const ROWS: usize = 5;
 
 /// Writes the first screen of a file of this kind.

@@ -54,7 +54,7 @@ pub(crate) struct HtmlCommand {
     /// The title of the page. [default: the names of the files]
     #[arg(long)]
     title: Option<String>,
-    /// Replace matches in all names before the comparison. Repeatable.
+    /// Replace matches of this regular expression in all names before the comparison. Repeatable.
     #[arg(long, value_name = "REGEX=>REPLACEMENT", value_parser = NormalizeRule::parse, requires = "second")]
     normalize: Vec<NormalizeRule>,
     /// A dump of DMD to show as a flame graph below the report.

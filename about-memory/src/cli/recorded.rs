@@ -1,4 +1,4 @@
-//! Reading recordings, and the blocks of one time from a dump or a recording.
+//! Reads recordings, and the blocks of one time from a dump or a recording.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -43,8 +43,9 @@ impl BlockTime {
         self.at.is_some() || self.between.is_some()
     }
 
-    /// Reads the blocks of a file at the time that the user chose, else at `default`, else at the file's usual time.
-    /// Also returns the file's facts about the life of its program. `symbolize` looks up the symbols.
+    /// Reads the blocks of a file at the time that the user chose. If the user chose no time, reads the blocks at
+    /// `default`, or without `default` at the file's usual time. Also returns the file's overview of the whole run of
+    /// the program. `symbolize` looks up the symbols.
     pub(super) fn read(
         &self,
         path: &Path,

@@ -46,7 +46,7 @@ about-memory leaks FILE, about-memory history FILE. With --record, the program w
 
 #[derive(Args)]
 pub(crate) struct RunCommand {
-    /// What to record.
+    /// The data to record.
     #[arg(long, value_enum, default_value_t = RecordMode::DarkMatter)]
     mode: RecordMode,
     /// The blocks whose stacks are recorded: a sample (partial), or all blocks (full).
@@ -249,8 +249,8 @@ fn word<'a>(option: &str, file: &'a Path) -> Result<&'a str, Failure> {
 /// Larger dumps, in bytes, are not read to compare heaps.
 const MAX_COMPARED: u64 = 1 << 20;
 
-/// Returns the heap of a dump at its peak, in bytes; 0 for a single dump. A dump that is too large to read counts as
-/// the largest heap.
+/// Returns the heap of a dump at its peak, in bytes; 0 if there is only one dump. A dump that is too large to read counts
+/// as the largest heap.
 fn heap_bytes(path: &Path, dumps: usize) -> u64 {
     match size(path) {
         _ if dumps < 2 => 0,

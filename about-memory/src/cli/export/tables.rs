@@ -37,7 +37,7 @@ pub(super) struct TableArguments {
     /// The version of the service.
     #[arg(long, value_name = "VERSION")]
     service_version: Option<String>,
-    /// The name of the machine. [default: this one]
+    /// The name of the machine. [default: this machine]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
     /// The time at which the source was made, such as 2026-11-22T10:00:00Z, or in seconds since 1970. [default: now for

@@ -46,7 +46,7 @@ pub(crate) fn saver(
     move |path| save(&reading, &source, None, path).map_err(|failure| failure.lines(TYPED).join("; "))
 }
 
-/// Saves the typed heap of a source as a heap snapshot. Returns its tables.
+/// Saves the typed heap of a source as a heap snapshot. Returns the tables of the heap.
 fn save(
     reading: &TypedHeapReader,
     source: &InputArgument,

@@ -123,7 +123,7 @@ fn branch_json(branch: &TaskBranch) -> Value {
     })
 }
 
-/// Returns the futures, starting with the task's own, as `handle at src/main.rs:40 -> recv at
+/// Returns the chain of futures, starting with the future of the task: `handle at src/main.rs:40 -> recv at
 /// tokio-1.0.0/src/sync/mpsc.rs:10`. Futures that one future awaits at the same time are in parentheses: `join at
 /// src/main.rs:50 -> (recv at .. | 3 wait at ..)`.
 pub(super) fn chain(row: &TaskRow, workspace: &Workspace) -> String {

@@ -88,8 +88,8 @@ impl TypePlan {
         Ok(vec![format!("--copy-to={path}"), format!("--copy-at={at}")])
     }
 
-    /// Reads the copy that `keeper` has kept. Returns a text about its heap. If there is no copy or reading fails,
-    /// prints the reason and returns `None`.
+    /// Reads the copy that `keeper` has kept. Returns a text about the heap of the copy. If there is no copy or reading
+    /// fails, prints the reason and returns `None`.
     pub(super) fn text(&self, keeper: CopyKeeper, has_conditions: bool) -> Option<TypeText> {
         let Some(kept) = keeper.end().ok().flatten() else {
             say(&match self.copy_after() {
@@ -109,7 +109,7 @@ impl TypePlan {
         }
     }
 
-    /// Returns the tables of a copy, and saves its heap snapshot if the user named a file. Ends the copy.
+    /// Returns the tables of a copy, and saves the copy's heap snapshot if the user named a file. Ends the copy.
     fn read(&self, kept: KeptCopy) -> Result<HeapTables, Failure> {
         let limits = dmd_analyze::DumpReadOptions::MAX_BYTES;
         let reading = TypedHeapReader::new(SymbolSearch::default(), DumpLimits::with_max_bytes(limits));

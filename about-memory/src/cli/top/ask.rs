@@ -31,7 +31,7 @@ pub(super) enum ScreenRequest {
     /// Writes this report to a file.
     Export(Box<ReportSet>),
     Stacks(u32),
-    /// Takes a heap snapshot into the session. The session reports its state.
+    /// Takes a heap snapshot into the session. The session reports the state of the snapshot.
     Snapshot(u32, String),
     /// Reads the types of a process into the session.
     Types(u32, String),

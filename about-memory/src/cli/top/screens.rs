@@ -1,4 +1,4 @@
-//! The five screens, and the choice of the visible one. This code uses neither a terminal nor a process.
+//! The five screens, and the choice of the visible screen. This code uses neither a terminal nor a process.
 
 use std::ffi::OsString;
 

@@ -28,7 +28,7 @@ enum StackLayout {
     Around(String),
 }
 
-/// A line of the screen, and the target of Enter on it.
+/// A line of the screen, and the target of the key Enter on this line.
 struct StackLine {
     bytes: i128,
     blocks: Option<i128>,

@@ -22,7 +22,7 @@ pub(super) struct OfType {
     pub(super) name: String,
 }
 
-/// A typed heap: a snapshot of the session, and its tables after they are made.
+/// A typed heap: a snapshot of the session, and the tables of the heap as soon as they are made.
 struct TypedHeapEntry {
     snapshot: SnapshotId,
     tables: Arc<Mutex<Option<TypeTables>>>,

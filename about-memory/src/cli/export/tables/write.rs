@@ -1,4 +1,4 @@
-//! Reading sources as runs, and writing their tables.
+//! Reads sources as runs, and writes the tables of the runs.
 
 use std::fs;
 use std::io::{self, IsTerminal as _, Write};
