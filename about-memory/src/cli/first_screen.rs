@@ -57,7 +57,7 @@ fn commands(kind: FileKind) -> &'static [NextCommand] {
         ],
         FileKind::Dump => &[
             ("dmd", "", "the stacks, the largest first"),
-            ("dmd", " --by crate,type,site", "a tree of crates, types and places"),
+            ("dmd", " --by crate,type,site", "a tree of crates, types and sites"),
             ("html", " -o heap.html", "a flame graph for a browser"),
         ],
         FileKind::Recording => &[

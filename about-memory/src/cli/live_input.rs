@@ -122,7 +122,7 @@ impl RequestOptions {
 pub(crate) fn failure(pids: &[u32], error: LiveError) -> Failure {
     let error = match error {
         LiveError::Folder(error) => {
-            return Failure::File("cannot look for processes".to_owned(), error.into());
+            return Failure::File("cannot list processes".to_owned(), error.into());
         }
         LiveError::Write(path, error) => {
             let reason = anyhow::anyhow!("cannot be written: {error}");

@@ -101,7 +101,7 @@ enum RecordMode {
     /// Record live blocks and the reporters that reported them
     #[value(alias = "normal")]
     DarkMatter,
-    /// Record all blocks, including freed ones
+    /// Record all blocks, including freed blocks
     Cumulative,
     /// Record each live block with its contents
     Scan,

@@ -55,7 +55,7 @@ impl SymbolSearch {
             say(&note.to_string());
         }
         if notes.len() > MAX_NOTES {
-            say(&format!("and {} more notes about symbols of files", notes.len() - MAX_NOTES));
+            say(&format!("and {} more notes about symbol files", notes.len() - MAX_NOTES));
         }
     }
 

@@ -1,4 +1,4 @@
-//! A typed heap for the served page: a heap snapshot, and its tables.
+//! A typed heap for the served page: a heap snapshot, and the tables of the heap.
 
 use std::io;
 use std::path::Path;

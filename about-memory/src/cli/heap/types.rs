@@ -20,7 +20,7 @@ Examples:
   about-memory heap types 1234
   about-memory heap types scan.json.gz
   about-memory heap types scan.json.gz --core core.1234 --limit 50
-  about-memory heap types scan.json.gz --by field     # which fields keep how much alive
+  about-memory heap types scan.json.gz --by field     # the memory that each field keeps alive
   about-memory heap types scan.json.gz --json"
 );
 

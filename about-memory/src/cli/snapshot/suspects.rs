@@ -44,7 +44,7 @@ pub(super) fn text(tree: &DominatorTree<'_>, percent: f64) -> String {
     let whole = tree.retained_size(NodeIndex::ROOT).unwrap_or_default();
     let mut text = format!("{whole} bytes in all\n");
     if suspects.is_empty() {
-        let _ = writeln!(text, "No node or class retains {percent}% of them.");
+        let _ = writeln!(text, "No node or class retains {percent}% of these bytes.");
     }
     for suspect in suspects {
         let class = suspect.class.to_string();

@@ -110,7 +110,7 @@ impl ScreenRequest {
             }
             Self::Minimize(pid) => {
                 live::minimize(pid, TIME_FOR_FILES).map_err(words)?;
-                Ok(ScreenAnswer::Done(format!("process {pid} has minimized its memory")))
+                Ok(ScreenAnswer::Done(format!("process {pid} has freed its caches")))
             }
             Self::Save(pid) => save(&collect(&[pid])?),
             Self::Export(set) => save(&set),
