@@ -1,5 +1,5 @@
-//! A service with call stacks that can be recorded while it runs. DMD waits until `about-memory track`, or the page of
-//! `about-memory serve`, requests them. Start it with `ABOUT_MEMORY=listen`; Ctrl-C ends it.
+//! A service whose call stacks DMD can record while the service runs. DMD waits until `about-memory track`, or the page
+//! of `about-memory serve`, requests a recording. Start the service with `ABOUT_MEMORY=listen`; Ctrl-C ends it.
 
 #![allow(clippy::print_stdout, reason = "prints that it is ready")]
 

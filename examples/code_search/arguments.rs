@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
 
-    /// Words to search for, which must be in one document; may be given several times.
+    /// Search for documents that contain all these words; may be given several times.
     #[arg(long = "query", value_name = "WORDS")]
     queries: Vec<String>,
 
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) report_cache: bool,
 
-    /// Report the documents twice, which is a mistake that DMD finds.
+    /// Report the documents twice: a mistake that DMD finds.
     #[arg(long)]
     pub(crate) report_twice: bool,
 

@@ -8,7 +8,7 @@
 //! word), [`query_cache`] (answers) and [`workers`] (the state of each worker). They derive `MallocSizeOf`;
 //! [`reporters`] reports their sizes. The program reports the query cache only with `--report-cache`. Without this
 //! option the cache's bytes are part of `heap-unclassified`, and DMD shows which stacks allocated them (`--dmd`). With
-//! `--report-twice` two reporters report the documents, and DMD shows that, too. With `--serve` the program keeps
+//! `--report-twice` two reporters report the documents, and DMD shows this mistake. With `--serve` the program keeps
 //! running, and answers the program `about-memory`.
 
 #![forbid(unsafe_code)]
@@ -131,7 +131,7 @@ fn read(arguments: &Arguments, progress: &mut Progress, out: &mut impl Write) ->
     Ok(engine)
 }
 
-/// Answers the queries of many users: each generated query, and every third one again.
+/// Answers the queries of many users: each generated query, and every third query again.
 fn answer_workload(engine: &Arc<Engine>, workers: &Workers, progress: &mut Progress) {
     let queries = workload::generate(engine);
     let again: Vec<_> = queries.iter().step_by(3).cloned().collect();

@@ -85,7 +85,7 @@ impl MemoryReporter for DocumentsAgain {
             "explicit/search/texts",
             Heap,
             &self.0.documents,
-            "Memory used by the documents, which another reporter reports, too."
+            "Memory used by the documents. Another reporter also reports this memory."
         );
     }
 }

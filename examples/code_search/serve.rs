@@ -42,7 +42,7 @@ pub(crate) fn serve(engine: &Arc<Engine>, workers: &Workers, out: &mut impl Writ
         workers.answer_all(vec![query.clone()], drop);
         thread::sleep(PAUSE);
     }
-    // The documents have too few common words for queries.
+    // Reached only if the documents have too few common words for queries.
     loop {
         thread::park();
     }

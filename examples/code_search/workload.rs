@@ -12,7 +12,7 @@ const COMMON: u32 = 8;
 /// The number of words to search for, the most common first.
 const WORDS: usize = 2_000;
 
-/// The distances in rank from the first word of a pair to the second.
+/// The distances in rank from the first word of a pair to the second word.
 const APART: [usize; 2] = [1, 50];
 
 /// Generates the queries. Their order depends only on the text.

@@ -28,7 +28,7 @@ pub(crate) enum Literal {
 
 /// Reads a program. Errors contain the number of the line.
 pub(crate) fn parse(text: &str) -> anyhow::Result<Vec<Statement>> {
-    // The bodies around this line, and the number of their runs.
+    // The `repeat` blocks around this line: the number of runs of each block, and the statements before the block.
     let mut outer: Vec<(usize, Vec<Statement>)> = Vec::new();
     let mut body = Vec::new();
     for (number, line) in text.lines().enumerate() {

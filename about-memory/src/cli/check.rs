@@ -18,7 +18,7 @@ Examples:
   about-memory check memory-report.json.gz --budget budget.toml --json
   about-memory check memory-report.json.gz --budget budget.toml --write --headroom 25 --path explicit/cache
 
-A budget is a TOML file to check in:
+A budget is a TOML file that you keep in your repository:
   [budget]                                  # sums over all processes
   explicit = \"120 MiB\"                      # at most
   \"explicit/cache\" = [\"64 MiB\", \">= 1 MiB\"]  # and at least
@@ -42,7 +42,7 @@ pub(crate) struct CheckCommand {
     /// limits `explicit` and its children, or the paths of `--path`.
     #[arg(long, conflicts_with = "json")]
     write: bool,
-    /// Headroom of a written budget above the reported amount.
+    /// The headroom of a written budget above the reported amount, in percent.
     #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = percent, requires = "write")]
     headroom: f64,
     /// Choose this path. It gets a maximum in the written budget. Repeatable.

@@ -45,7 +45,9 @@ impl ManCommand {
             None => command,
             Some(name) => {
                 let Some(found) = command.find_subcommand(&name) else {
-                    return Err(Failure::Usage(format!("{name}: no such command")));
+                    return Err(Failure::Usage(format!(
+                        "{name}: is not a command; list the commands with: about-memory --help"
+                    )));
                 };
                 found
                     .clone()

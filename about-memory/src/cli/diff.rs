@@ -31,22 +31,22 @@ Examples:
   about-memory diff before.json after.json --fail-if '[Main Process] resident >= +10 MiB' --json
   about-memory diff before.json after.json --normalize 'session\\(id=[0-9]+\\)=>session(id=N)'
 
-A condition is a PATH, one of < <= > >= ==, and a limit: 64MiB is an amount in the second report;
-+5% and +10 MiB are growth since the first. The amount is the sum over all processes;
-[NAME] PATH > 5 MiB counts only processes whose name contains NAME. An amount that one report lacks
-is 0 there.
+A condition is a PATH, one of < <= > >= ==, and a limit. The limit 64MiB is an amount in the second report. The limits
++5% and +10 MiB are growth from the first report to the second. The amount is the sum over all processes;
+[NAME] PATH > 5 MiB counts only processes whose name contains NAME. If one report does not contain the path, its amount
+is 0 in this report.
 
-Of two pprof profiles it shows the stacks that grew or shrank the most, the largest first. Functions are compared by name
-and file, without lines.
+For two pprof profiles, the text shows the stacks whose memory changed the most, the largest change first. Functions are
+compared by name and file, without lines.
 
 Two DMD dumps or recordings are compared by stacks: by functions and files, not by lines, so that two builds of a
-program can be compared. The blocks are those at both peaks, if both programs have ended and a heap has shrunk since its
-peak, else those at both ends; or those at the time of --at or --between.
+program can be compared. If both programs have ended and a heap has shrunk by a tenth since its peak, the blocks at the
+two peaks are compared. Otherwise the blocks at the two ends are compared. --at and --between choose another time.
   about-memory diff before.dmdrec after.dmdrec --at peak
   about-memory diff dmd-1.json.gz dmd-2.json.gz --filter my_crate::
 
 Before the comparison of reports, Firefox's rules replace the parts of names that change from run to run
-(pid 12, tid=12, addresses). Then come the rules that the reports contain: see normalize_names! of
+(pid 12, tid=12, addresses). Then the rules that the reports contain replace other parts: see normalize_names! of
 the crate memory-reporter.
 
 Exit status: 0 on success, 1 if a file cannot be read, 2 for wrong usage, 3 if a condition of
@@ -61,10 +61,10 @@ pub(crate) struct DiffCommand {
     second: InputArgument,
     #[command(flatten)]
     view: TreeView,
-    /// Exit with status 3 if this is true. Repeatable.
+    /// Exit with status 3 if this condition is true. Repeatable.
     #[arg(long, value_name = "CONDITION")]
     fail_if: Vec<Limit>,
-    /// Replace matches in all names before the comparison. Repeatable.
+    /// Replace matches of this regular expression in all names before the comparison. Repeatable.
     #[arg(long, value_name = "REGEX=>REPLACEMENT", value_parser = NormalizeRule::parse)]
     normalize: Vec<NormalizeRule>,
     /// Write JSON instead of text. The JSON contains each change with both amounts, and each condition.
@@ -131,17 +131,17 @@ impl DiffCommand {
         }
     }
 
-    /// The difference of two dumps or recordings.
+    /// Writes the difference of two dumps or recordings.
     fn write_heap_diff(&self) -> Result<(), Failure> {
         if !self.fail_if.is_empty() || !self.normalize.is_empty() {
-            let reason = "--fail-if and --normalize are for reports; for dumps and recordings there is: about-memory leaks \
-                          FILE --fail-above BYTES";
+            let reason = "--fail-if and --normalize are for reports; limit the leaks of a dump or a recording with: \
+                          about-memory leaks FILE --fail-above BYTES";
             return Err(Failure::Usage(reason.to_owned()));
         }
         self.refuse_view_except(&["--verbose", "--filter"], "dumps and recordings")?;
         if self.first.is_stdin() || self.second.is_stdin() {
             return Err(Failure::Usage(
-                "dumps and recordings must be files here, not standard input".to_owned(),
+                "two dumps or recordings must be two files; standard input is not allowed".to_owned(),
             ));
         }
         let view = program_view::options(on_terminal()).verbose(self.view.is_verbose());

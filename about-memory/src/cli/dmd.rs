@@ -40,16 +40,16 @@ Examples:
   ssh host cat dmd.json.gz | about-memory dmd -
   about-memory dmd dmd.json.gz --folded | inferno-flamegraph > graph.svg
 
-For a Rust program, the text first has the places that hold the most memory, then the stacks. Names are
+For a Rust program, the text starts with the sites that hold the most memory. The stacks follow. Names are
 short, `>` marks functions of the program's own workspace, and frames of allocators and of Rust's library
-are folded. For a dump of Firefox, or with --firefox, the text is that of Firefox's dmd.py. The options
-of dmd.py have the same meaning here and give the same output.";
+are folded. For a dump of Firefox, or with --firefox, the command prints the text of Firefox's dmd.py. The
+options of dmd.py have the same meaning here and give the same output.";
 
 #[derive(Args)]
 pub(crate) struct DmdCommand {
     /// The dump, compressed or not, or the recording; `-` for standard input.
     file: PathBuf,
-    /// A later dump or recording: show its difference from the first.
+    /// A later dump or recording: show what changed from the first file to this one.
     file2: Option<PathBuf>,
     /// The file to write. [default: standard output, `-`]
     #[arg(long, short, value_name = "FILE")]
@@ -84,8 +84,8 @@ pub(crate) struct DmdCommand {
     /// Like --filter, but for the stacks of the reporters that reported a block. Repeatable.
     #[arg(long, value_name = "TEXT")]
     report_filter: Vec<String>,
-    /// Show at most this many rows of each table. [default: 10, and in trees only rows with at least 0.1 % of the whole; 999 for
-    /// the text of dmd.py, for other tables and --json; all with --folded]
+    /// Show at most this many rows of each table. [default: 10, in trees only rows with at least 0.1 % of the whole; 999
+    /// for the text of dmd.py, for flat tables and for --json; all with --folded]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Distribute the blocks without a stack over the records of similar blocks. Estimated numbers have a `~`.
@@ -151,7 +151,7 @@ impl DmdGrouping {
             "crate" => Ok(HolderKey::Crate),
             "type" => Ok(HolderKey::Type),
             "site" => Ok(HolderKey::Site),
-            _ => Err("must be frame, module, reporter, size or type, or some of crate,type,site".to_owned()),
+            _ => Err("must be frame, module, reporter, size, type, or a list of crate,type,site".to_owned()),
         };
         text.split(',').map(key).collect::<Result<_, _>>().map(Self::Tree)
     }
@@ -297,7 +297,8 @@ impl DmdCommand {
         }
     }
 
-    /// Reads the blocks at the time that the user chose, else at `default`, else at the file's usual time.
+    /// Reads the blocks at the time that the user chose. If the user chose no time, reads the blocks at `default`, or
+    /// without `default` at the file's usual time.
     fn read(&self, path: &Path, default: Option<Moment>) -> Result<(Dump, HeapOverview), Failure> {
         let options = self.limits.options();
         let fix = |dump: &mut Dump| self.symbols.fix(dump, &options);
@@ -348,7 +349,7 @@ fn failure(path: &Path, error: dmd_analyze::AnalyzeError) -> Failure {
     Failure::File(path.display().to_string(), error.into())
 }
 
-/// Returns the arguments for the second line of the text. A path becomes its last part.
+/// Returns the arguments for the second line of the text. A path is shortened to its last part.
 fn arguments() -> Vec<String> {
     env::args_os()
         .skip(2)

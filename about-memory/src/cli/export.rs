@@ -52,7 +52,7 @@ Examples:
   about-memory export memory-report.json.gz -o reports.parquet  # duckdb, polars, pyarrow
   about-memory export 1234 --format parquet --append-to fleet --service search --service-version 1.2
 
-The name of the output tells the format:
+The name of the output selects the format:
   .pb.gz .pprof       pprof             dumps and recordings of DMD, pprof profiles, heap snapshots by stack
   .speedscope.json    speedscope        the same
   .dhat.json          dhat              the same; also dhat*.json
@@ -61,17 +61,18 @@ The name of the output tells the format:
   .folded             folded            the same
   .trace.json[.gz]    chrome-trace      report files; each is one point in time
   .om .prom           openmetrics, prometheus  one report file, or running processes
-  .parquet            parquet           all of these, as tables for SQL
+  .parquet            parquet           any source of this list, as tables for SQL
   .heapsnapshot       v8                a heap snapshot (.fxsnapshot)
 
 In pprof, the owner of memory is a label: go tool pprof -tagroot=reporter heap.pb.gz shows the reporters as the roots of
-all stacks, -tagfocus=kind=unreported only memory that nobody reports. Other formats have the kind and the reporter as
-frames. If a format cannot express an amount (a negative one, or one above 2^53), the command fails and names the amount.
+all stacks, and -tagfocus=kind=unreported shows only memory that no reporter reports. In other formats, the kind and the
+reporter are frames. If a format cannot hold an amount (a negative amount, or an amount above 2^53), the command fails and
+names the amount.
 
 In openmetrics and prometheus, each series has the labels process, path and kind. The largest paths have a series of
-their own. A path that ends in (other) is the sum of the rest below it, so each report is in one series. Trees other than
-explicit, and lines such as resident, describe the same memory in another way: sum over path=~\"explicit/.*\", not over
-all paths. Labels have no addresses and no URLs.
+their own. A path that ends in (other) has the sum of the reports that have no series of their own, so each report is in
+one series. Trees other than explicit, and lines such as resident, describe the same memory in another way: sum over
+path=~\"explicit/.*\", not over all paths. Labels contain neither addresses nor URLs.
 
 Exit status: 0 on success, 1 if a file cannot be read or does not fit the format, 2 for wrong usage.";
 
@@ -108,7 +109,7 @@ pub(crate) struct ExportCommand {
     /// For pprof: how the profile names code.
     #[arg(long, value_enum, default_value_t)]
     symbols_in: SymbolsIn,
-    /// For pprof: write a sample for each size of block, with the label `bytes`.
+    /// For pprof: write one sample for each block size of a stack, with the label `bytes`.
     #[arg(long)]
     sizes: bool,
     #[command(flatten)]
@@ -123,7 +124,7 @@ pub(crate) struct ExportCommand {
     tables: TableArguments,
 }
 
-/// The error of [`ExportCommand::report`] for a dump or a recording of DMD. The text names the kind.
+/// The error of [`ExportCommand::report`] for a dump or a recording of DMD. Contains the kind of the file.
 #[derive(Debug)]
 struct NoReports(&'static str);
 
@@ -230,7 +231,7 @@ impl ExportCommand {
             );
         }
         if is_parquet && self.requested {
-            return refuse("--requested", "other formats; a table has requested and usable bytes");
+            return refuse("options such as --requested", "other formats; a table has both kinds of bytes");
         }
         if !is_of_stacks && !is_parquet {
             if self.when.is_chosen() {
@@ -307,7 +308,7 @@ impl ExportCommand {
         })?;
         if merged > 0 {
             say(&format!(
-                "{merged} blocks are missing from heaptrack's counts, because they became parts of larger blocks"
+                "heaptrack counts {merged} blocks too few, because the file has one allocation for several blocks"
             ));
         }
         Ok(())

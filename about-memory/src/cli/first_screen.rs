@@ -19,7 +19,7 @@ use super::recorded::{self, BlockTime};
 use super::symbols::SymbolSearch;
 use super::{Failure, snapshot};
 
-/// Rows of each table of a recording.
+/// The number of rows in each table of a recording.
 const ROWS: usize = 5;
 
 /// Writes the first screen of a file of this kind.
@@ -51,13 +51,13 @@ pub(super) type NextCommand = (&'static str, &'static str, &'static str);
 fn commands(kind: FileKind) -> &'static [NextCommand] {
     match kind {
         FileKind::Report => &[
-            ("show", " --verbose", "all paths, exact, with descriptions"),
-            ("diff", " LATER", "what changed until a later report"),
+            ("show", " --verbose", "all paths, with exact amounts and descriptions"),
+            ("diff", " LATER", "what changed from this report to LATER"),
             ("html", " -o page.html", "a page for a browser"),
         ],
         FileKind::Dump => &[
             ("dmd", "", "the stacks, the largest first"),
-            ("dmd", " --by crate,type,site", "a tree of crates, types and places"),
+            ("dmd", " --by crate,type,site", "a tree of crates, types and sites"),
             ("html", " -o heap.html", "a flame graph for a browser"),
         ],
         FileKind::Recording => &[
@@ -68,16 +68,16 @@ fn commands(kind: FileKind) -> &'static [NextCommand] {
         FileKind::Snapshot => &[
             ("snapshot dominators", "", "the nodes that retain the most memory"),
             ("snapshot tree", "", "all nodes by type"),
-            ("serve", "", "the same in a browser"),
+            ("serve", "", "the snapshot in a browser"),
         ],
         FileKind::Pprof => &[
-            ("diff", " LATER", "the stacks that grew until a later profile"),
+            ("diff", " LATER", "the stacks that grew from this profile to LATER"),
             ("export", " -o heap.speedscope.json", "a flame graph for speedscope"),
         ],
         _ => &[
-            ("heap waste", "", "memory that is allocated and not used"),
+            ("heap waste", "", "allocated memory that the program does not use"),
             ("heap why", " TYPE", "the fields that keep blocks of a type alive"),
-            ("heap tasks", "", "async tasks, and what they keep alive"),
+            ("heap tasks", "", "async tasks, and the memory that they keep alive"),
         ],
     }
 }
@@ -110,7 +110,7 @@ fn dump(path: &Path, limits: &ReadLimits, commands: &mut Vec<NextCommand>) -> Re
     let (dump, overview) = BlockTime::default().read(path, &options, None, fix)?;
     match dump.mode() {
         Mode::DarkMatter => commands.push(("heap coverage", "", "how much of the heap the reporters cover")),
-        Mode::Scan => commands.push(("heap types", "", "the types of all blocks, and what holds them")),
+        Mode::Scan => commands.push(("heap types", "", "the types of all blocks")),
         _ => {}
     }
     let summary = heap_summary(dump, &program_view::options(on_terminal()));
@@ -133,8 +133,8 @@ pub(super) fn growth_of_dump(path: &Path) -> Result<(), Failure> {
     let growth = bytes(summary.total.usable());
     let mark = if summary.is_estimated() { "~" } else { "" };
     let text = match summary.total.num {
-        0 => "Growth: no block that was allocated meanwhile is alive.\n".to_owned(),
-        _ => format!("Growth: {mark}{growth}, allocated meanwhile and still alive.\n\n{summary}"),
+        0 => "Growth: all blocks that were allocated in this time are freed.\n".to_owned(),
+        _ => format!("Growth: {mark}{growth}, allocated in this time and still alive.\n\n{summary}"),
     };
     print(&text)
 }

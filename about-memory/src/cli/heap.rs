@@ -237,13 +237,13 @@ impl TypedHeapReader {
             (Some(program), _) => program.clone(),
             (None, Some(module)) => PathBuf::from(&module.path),
             (None, None) => {
-                let reason = anyhow::anyhow!("the dump does not name its program; use --program");
+                let reason = anyhow::anyhow!("the dump does not name its program; name it with --program");
                 return Err(Failure::File(name.to_owned(), reason));
             }
         };
         let build_id = module.map_or("", |module| &module.build_id);
-        // The search compares build ids and could replace the file that the user chose, so it gets no build id for that
-        // file. `program_file` checks the file's build id.
+        // With a build id, the search could replace the file by another file with this build id. If the user chose the
+        // file, the search gets no build id. `program_file` checks the build id of the file.
         let expected = if self.program.is_some() { "" } else { build_id };
         let found = debug_file(&program, expected, &symbols.all_options(&limits));
         let found = found.unwrap_or(program);

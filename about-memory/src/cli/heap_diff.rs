@@ -97,7 +97,7 @@ fn usual(sources: &mut [DumpOrRecording; 2], paths: [&Path; 2]) -> Result<Moment
     Ok(if is_of_peak { Moment::Peak } else { Moment::End })
 }
 
-/// The line that says which times are compared.
+/// Returns the line that names the compared times.
 fn at_peaks(before: &DumpPeak, after: &DumpPeak) -> String {
     let peak = |peak: &DumpPeak| {
         let measure = if peak.is_usable() { "" } else { " requested" };

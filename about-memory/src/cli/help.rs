@@ -19,9 +19,9 @@ const FIRST_STEPS: &str = "\
 My program takes too much memory: what do I type?
   about-memory run -- my-program                       Run it. At its end: the code that held the most memory
   about-memory show dmd-1234.json.gz                   Look at any file, and see what to type next
-  about-memory run --record app.dmdrec -- my-program   It grows: record every allocation, and then
-  about-memory leaks app.dmdrec                        see what it never frees
-  about-memory list                                    It runs already: see whether it answers, and its process id
+  about-memory run --record app.dmdrec -- my-program   If it grows: record every allocation
+  about-memory leaks app.dmdrec                        Then see which blocks it never freed
+  about-memory list                                    If it runs already: see its process id, if it answers
   about-memory show 1234                               Look at the process 1234";
 
 const LAST_LINES: &str = "\
@@ -30,7 +30,7 @@ hold. `run` exits with the status of the program.
 
 `about-memory completions SHELL` prints a script that completes arguments, and `about-memory man` the manual page.";
 
-/// The parser with the help that lists commands under headings. It hides commands under no heading.
+/// Returns the parser. Its help lists the commands under headings, and hides all other commands.
 pub(super) fn parser() -> Command {
     let mut command = Arguments::command();
     command.build();
@@ -106,8 +106,8 @@ mod tests {
         assert_eq!(hidden, old.len());
     }
 
-    /// Returns the first sentence of an option's help, and the type of its value. All choices of names count as one
-    /// type.
+    /// Returns the first sentence of an option's help, and the type of its value. All options that take one of a few
+    /// names count as one type.
     fn meaning(option: &Arg) -> (String, String) {
         let help = option.get_help().map(ToString::to_string).unwrap_or_default().replace('\n', " ");
         let sentence =

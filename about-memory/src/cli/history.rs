@@ -20,9 +20,9 @@ Examples:
   about-memory history my-program.dmdrec --json > history.json
   about-memory history my-server.dmdrec --growth 10s 34s
 
-A recording comes from: about-memory run --record FILE -- PROGRAM. The blocks of any time are shown by
-`about-memory dmd FILE --at 12.5s` and `about-memory dmd FILE --between 10s 12.5s`, and what is never freed by
-`about-memory leaks FILE`.";
+Make a recording with: about-memory run --record FILE -- PROGRAM. `about-memory dmd FILE --at 12.5s` and
+`about-memory dmd FILE --between 10s 12.5s` show the blocks of any time. `about-memory leaks FILE` shows the blocks that
+the program never freed.";
 
 /// Default number of rows of each table.
 const ROWS: usize = 5;
@@ -34,8 +34,8 @@ const GROWTH_ROWS: usize = 10;
 pub(crate) struct HistoryCommand {
     /// The recording; `-` for standard input.
     file: PathBuf,
-    /// Show which sites and types grew between two times: `peak`, `end`, or times after the start such as `12.5s` or `1m30s`.
-    /// Growth is net: what is alive at the second time minus what is alive at the first.
+    /// Show which sites and types grew between two times: `peak`, `end`, or times after the start such as `12.5s` or
+    /// `1m30s`. Growth is net: the live bytes at the second time minus the live bytes at the first time.
     #[arg(long, num_args = 2, value_names = ["TIME", "TIME"])]
     growth: Option<Vec<Moment>>,
     /// Show at most this many rows of each table. [default: 5; 10 with --growth; all with --json]

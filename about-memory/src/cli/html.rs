@@ -33,11 +33,12 @@ Examples:
   about-memory html memory-report.json.gz --dmd dmd.json.gz -o page.html
 
 The page of a DMD dump shows a flame graph: all stacks as one tree, without frames of allocators and libraries. It
-keeps the largest 20,000 frames. `(small)` is the rest below a frame.
+keeps the largest 20,000 frames. A frame `(small)` has the sum of the smaller frames with the same caller.
 
-The page of a recording shows the heap over the time, and the part of the time that the reader selects as a table, a
-treemap and a flame graph. It keeps the 3,000 stacks with the most memory; the rest below a frame is `(small)`. The page
-of two dumps or recordings shows what changed, at their ends unless --at or --between choose another time.
+The page of a recording shows the heap over time. The reader selects a part of the time, and sees its blocks as a table,
+a treemap and a flame graph. The page keeps the 3,000 stacks with the most memory; rows named `(small)` have the sums of
+the other stacks. The page of two dumps or recordings shows what changed from the end of the first to the end of the
+second. --at and --between choose another time.
 
 The page is one file that loads nothing else. It shows all names in a report as plain text.";
 
@@ -53,7 +54,7 @@ pub(crate) struct HtmlCommand {
     /// The title of the page. [default: the names of the files]
     #[arg(long)]
     title: Option<String>,
-    /// Replace matches in all names before the comparison. Repeatable.
+    /// Replace matches of this regular expression in all names before the comparison. Repeatable.
     #[arg(long, value_name = "REGEX=>REPLACEMENT", value_parser = NormalizeRule::parse, requires = "second")]
     normalize: Vec<NormalizeRule>,
     /// A dump of DMD to show as a flame graph below the report.
@@ -101,7 +102,8 @@ impl HtmlCommand {
             .map_err(|error| Failure::File(self.output.display().to_string(), error.into()))
     }
 
-    /// Reads one file. Returns its report. The contents of a dump or a recording go to `options`, with an empty report.
+    /// Reads one file. Returns its report. For a dump or a recording, adds the contents to `options` and returns an empty
+    /// report.
     fn read_one(&self, options: &mut HtmlOptions) -> Result<ReportSet, Failure> {
         let path = self.file.path();
         if self.file.is_stdin() {
@@ -121,8 +123,8 @@ impl HtmlCommand {
         Ok(ReportSet::new())
     }
 
-    /// Reads two files. Returns the difference of their reports. The changes between two heaps go to `options`, with an
-    /// empty report.
+    /// Reads two files. Returns the difference of their reports. For two heaps, adds the changes to `options` and returns
+    /// an empty report.
     fn read_two(&self, second: &InputArgument, options: &mut HtmlOptions) -> Result<ReportSet, Failure> {
         if !(Recording::is_at(self.file.path()) || Recording::is_at(second.path())) {
             match InputArgument::read_two(&self.file, second, &self.reading) {
@@ -149,7 +151,7 @@ impl HtmlCommand {
         }
         if self.file.is_stdin() || second.is_stdin() {
             return Err(Failure::Usage(
-                "dumps and recordings must be files here, not standard input".to_owned(),
+                "two dumps or recordings must be two files; standard input is not allowed".to_owned(),
             ));
         }
         let limits = self.reading.dump_options();
@@ -168,7 +170,7 @@ impl HtmlCommand {
         timeline(self.file.path(), &self.symbols, &self.reading.dump_options())
     }
 
-    /// Reads standard input. Returns its report. The flame graph of a dump goes to `options`, with an empty report.
+    /// Reads standard input. Returns its report. For a dump, adds the flame graph to `options` and returns an empty report.
     fn read_stdin(&self, options: &mut HtmlOptions) -> Result<ReportSet, Failure> {
         let failure = |error: anyhow::Error| Failure::File(self.file.name(), error);
         let mut stdin = ReplayableInput::new(io::stdin().lock());

@@ -108,7 +108,7 @@ impl InputArgument {
                     .map_err(ReadError::Io)
                     .map(|file| ReadProgress::new(file, self.name(), metadata.len()))
                     .and_then(|file| file::read_from(file, &options)),
-                // Reading the path reports what is wrong with it.
+                // If the path is wrong, reading it returns the error.
                 _ => file::read_with(&self.0, &options),
             }
         };

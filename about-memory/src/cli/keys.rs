@@ -32,7 +32,7 @@ pub(super) fn is_at_end() -> bool {
 
 /// Returns the terminal to the shell. Fails silently if the terminal was closed.
 pub(super) fn give_back(terminal: DefaultTerminal) {
-    // Not dropped: the drop reports a failure on stderr. If stderr is the closed terminal, that panics.
+    // Does not drop the terminal: the drop reports a failure on stderr, and panics if stderr is the closed terminal.
     let mut terminal = ManuallyDrop::new(terminal);
     let _ = terminal.show_cursor();
     let _ = ratatui::try_restore();

@@ -23,9 +23,10 @@ Examples:
   about-memory leaks my-server.dmdrec --at 34s
   about-memory leaks dmd.json.gz --json
 
-A leak is a block that is live at the end of the recording, or in the dump. A server may free everything before it ends:
---at shows the blocks of an earlier time, and `about-memory history FILE --growth A B` what grew between two times. Two kinds of blocks are listed apart: those
-that Rust's library, the C library and the loader allocate once for a process, and blocks older than the recording.
+A leak is a block that is live at the end of the recording, or in the dump. A server may free everything before it ends.
+Then use --at to see the blocks of an earlier time, or `about-memory history FILE --growth A B` to see the growth between
+two times. Two kinds of blocks are listed separately: blocks that Rust's library, the C library and the loader allocate
+once for a process or a thread, and blocks that are older than the recording.
 
 Exit status: 0 on success, 1 if a file cannot be read, 2 for wrong usage, 3 if leaks exceed the limit of --fail-above.";
 
@@ -36,14 +37,16 @@ const STACKS: usize = 10;
 pub(crate) struct LeaksCommand {
     /// The recording or the dump; `-` for standard input.
     file: PathBuf,
-    /// Show the blocks at this time: `peak`, `end` or a time after the start such as `12.5s` or `1m30s`. For a
-    /// program that frees everything before it ends. [default: end]
+    /// Show the blocks at this time: `peak`, `end` or a time after the start such as `12.5s` or `1m30s`. Choose an
+    /// earlier time if the program frees everything before it ends. [default: end]
     #[arg(long, value_name = "TIME")]
     at: Option<Moment>,
-    /// Exit with status 3 if more bytes (`64KiB`, `10 MiB`, `500B`) or more blocks (`10`, `0`) than this leaked.
+    /// Exit with status 3 if the leaks exceed this limit: a number of bytes (`64KiB`, `10 MiB`, `500B`) or of blocks
+    /// (`10`, `0`).
     #[arg(long, alias = "fail-if", value_name = "BYTES|BLOCKS", value_parser = LeakLimit::parse)]
     fail_above: Vec<LeakLimit>,
-    /// Leave out stacks with a frame that matches this. The text of a frame is `FUNCTION (FILE:LINE)`. Repeatable.
+    /// Leave out stacks with a frame that matches this regular expression. The text of a frame is
+    /// `FUNCTION (FILE:LINE)`. Repeatable.
     #[arg(long, value_name = "REGEX")]
     ignore: Vec<Regex>,
     /// Count one-time allocations of libraries as leaks.

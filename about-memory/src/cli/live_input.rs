@@ -30,7 +30,7 @@ pub(crate) struct RequestOptions {
     /// Free caches in the process before it reports.
     #[arg(long)]
     minimize: bool,
-    /// Add the trees of resident memory, mapping by mapping.
+    /// Add trees of resident memory, with a row for each mapping.
     #[arg(long)]
     resident: bool,
     /// Wait at most this long for an answer. Seconds, or a number with ms, s, m or h. [default: 10; 60 for a dump]
@@ -64,7 +64,7 @@ impl RequestOptions {
         used.into_iter().find_map(|(used, name)| used.then_some(name))
     }
 
-    /// Whether an option also asks processes that the user did not name.
+    /// Whether an option sends requests also to processes that the user did not name.
     pub(crate) fn takes_more_processes(&self) -> bool {
         self.all || self.tree
     }
@@ -74,7 +74,7 @@ impl RequestOptions {
         self.resident || self.used().is_some()
     }
 
-    /// Asks for names without private data.
+    /// Makes all requests ask for names without private data.
     pub(crate) fn leave_out_private_data(&mut self) {
         self.anonymize = true;
     }
@@ -122,7 +122,7 @@ impl RequestOptions {
 pub(crate) fn failure(pids: &[u32], error: LiveError) -> Failure {
     let error = match error {
         LiveError::Folder(error) => {
-            return Failure::File("cannot look for processes".to_owned(), error.into());
+            return Failure::File("cannot list processes".to_owned(), error.into());
         }
         LiveError::Write(path, error) => {
             let reason = anyhow::anyhow!("cannot be written: {error}");
@@ -191,7 +191,8 @@ pub(crate) fn read(pid: u32, options: ReadOptions) -> Result<ReportSet, Failure>
 /// Units of time and their seconds. `ms` is first, because it ends with `s`.
 const UNITS: [(&str, f64); 4] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
-/// Parses a number of seconds (a fraction and an exponent are allowed), or a number with a unit: `500ms`, `30s`, `30m`, `2h`.
+/// Parses a number of seconds (a fraction and an exponent are allowed), or a number with a unit: `500ms`, `30s`, `30m`,
+/// `2h`.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let wrong = || "must be a number of seconds, or a number with ms, s, m or h, such as 30m".to_owned();
     let with_unit = UNITS.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)));

@@ -21,11 +21,11 @@ Examples:
   about-memory log my-server --probability 0.01 > allocations.jsonl
   about-memory log my-server --seconds 5 | jq -r .class
 
-Writes a line of JSON soon after each allocation. It has the stack `frame` (the youngest call first), the `timestamp` in
+Writes a line of JSON for each allocation. The line has the stack `frame` (the innermost call first), the `timestamp` in
 milliseconds since the process started, the Rust type `class` if the stack shows it, the usable bytes `size` and the
 `requested` bytes. DMD must record the process, or wait in it: see `about-memory track --help`. The process keeps at most
---length allocations until they are sent. If it drops some, there is a line {\"overflowed\":true}: then use a smaller
---probability. The log ends with this program. DMD waits again if it waited before.";
+--length allocations until they are sent. If the process drops allocations, the log has the line {\"overflowed\":true}:
+then use a smaller --probability. The log ends when this command ends. DMD then waits again, if it waited before the log.";
 
 /// After a signal, the program has this time to end by itself, in addition to the time for the process's last answer.
 const GRACE: Duration = Duration::from_secs(5);

@@ -8,7 +8,7 @@ use memory_report::new_file::Readers;
 
 /// Writes a temporary file in the same folder and renames it, so that no reader sees a partial file. A path that is not
 /// a plain file, such as `/dev/null` or a pipe, is written directly. If the file is private, only this user may read
-/// it; otherwise the umask decides. On platforms without file modes, the folder decides.
+/// it; otherwise the umask decides who may read it. On platforms without file modes, the rights of the folder decide.
 pub(super) fn write<E: From<io::Error>>(
     path: &Path,
     private: bool,

@@ -19,7 +19,7 @@ struct KnownAllocator {
     symbols: &'static [&'static [u8]],
     /// A text in the allocator's code. A stripped program still contains it.
     text: Option<&'static [u8]>,
-    /// The type that implements `GlobalAlloc`, and the feature of the crate `dmd` that can read its blocks.
+    /// The type that implements `GlobalAlloc`, and the feature of the crate `dmd` that can read the allocator's blocks.
     rust: Option<(&'static str, &'static str)>,
 }
 
@@ -63,8 +63,8 @@ pub(super) struct OwnAllocator {
 }
 
 impl OwnAllocator {
-    /// Searches the file of a program. Also returns `None` if the program contains the wrapper `dmd::Dmd`: the wrapper records
-    /// the blocks.
+    /// Searches the file of a program. Also returns `None` if the program contains the wrapper `dmd::Dmd`, because the
+    /// wrapper records the blocks.
     pub(super) fn find(program: &Path) -> Option<Self> {
         Self::find_in(program, "")
     }

@@ -12,24 +12,24 @@ pub(crate) struct ProgramView {
     /// Keep the frames of allocators and libraries, and the frames that start threads and `main`.
     #[arg(long, conflicts_with_all = ["firefox", "json", "classic", "suggest"])]
     all_frames: bool,
-    /// Also fold frames that match this. The text of a frame is `FUNCTION (FILE:LINE)`. Repeatable.
+    /// Also fold frames that match this regular expression. The text of a frame is `FUNCTION (FILE:LINE)`. Repeatable.
     #[arg(long, value_name = "REGEX", conflicts_with = "form")]
     fold: Vec<Regex>,
-    /// Shorten nothing. Names and paths are whole.
+    /// Show everything in full. Names and paths are whole.
     #[arg(long, short, conflicts_with = "form")]
     verbose: bool,
 }
 
-/// The same options, for commands whose only view is the author's.
+/// The same options, for commands that have only the view for the author of a program.
 #[derive(Args, Clone)]
 pub(crate) struct StackView {
     /// Keep the frames of allocators and libraries, and the frames that start threads and `main`.
     #[arg(long)]
     all_frames: bool,
-    /// Also fold frames that match this. The text of a frame is `FUNCTION (FILE:LINE)`. Repeatable.
+    /// Also fold frames that match this regular expression. The text of a frame is `FUNCTION (FILE:LINE)`. Repeatable.
     #[arg(long, value_name = "REGEX")]
     fold: Vec<Regex>,
-    /// Shorten nothing. Names and paths are whole.
+    /// Show everything in full. Names and paths are whole.
     #[arg(long, short)]
     verbose: bool,
 }

@@ -1,4 +1,4 @@
-//! Reading recordings, and the blocks of one time from a dump or a recording.
+//! Reads recordings, and the blocks of one time from a dump or a recording.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -19,9 +19,9 @@ const START: usize = 8;
 /// The time whose blocks a view shows.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct BlockTime {
-    /// Show the blocks at this time: `peak`, `end` or a time after the start such as `12.5s` or `1m30s`. Only a recording has
-    /// other times than the two. At the peak of a dump, each block has the mean size of its stack's blocks. [default: end; or
-    /// peak, if the heap has shrunk by a tenth since; for differences and the text of dmd.py, end]
+    /// Show the blocks at this time: `peak`, `end` or a time after the start such as `12.5s` or `1m30s`. A dump has only
+    /// `peak` and `end`; at its peak, each block has the mean size of its stack's blocks. [default: peak if the heap has
+    /// shrunk by a tenth since the peak, otherwise end; always end for differences and for the text of dmd.py]
     #[arg(long, value_name = "TIME")]
     at: Option<Moment>,
     /// In a recording: show the blocks that the program allocated between two times and that are alive at the second time.
@@ -43,8 +43,9 @@ impl BlockTime {
         self.at.is_some() || self.between.is_some()
     }
 
-    /// Reads the blocks of a file at the time that the user chose, else at `default`, else at the file's usual time.
-    /// Also returns the file's facts about the life of its program. `symbolize` looks up the symbols.
+    /// Reads the blocks of a file at the time that the user chose. If the user chose no time, reads the blocks at
+    /// `default`, or without `default` at the file's usual time. Also returns the file's overview of the whole run of
+    /// the program. `symbolize` looks up the symbols.
     pub(super) fn read(
         &self,
         path: &Path,

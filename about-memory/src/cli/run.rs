@@ -41,25 +41,25 @@ The output and the exit status of the program stay the same. At the end, standar
 shows the code that held the most memory. Look at a dump with: about-memory show FILE
 With --listen the program answers requests while it runs, such as `about-memory save --dump PID`.
 A program that does not handle SIGTERM or SIGINT writes a dump before the signal ends it.
-A recording has every allocation and the end of every block, with time, stack and thread: see
-about-memory leaks FILE and about-memory history FILE. With --record there is a dump only with -o.";
+A recording has every allocation and every free, with time, stack and thread. Look at a recording with:
+about-memory leaks FILE, about-memory history FILE. With --record, the program writes a dump only if -o is given.";
 
 #[derive(Args)]
 pub(crate) struct RunCommand {
-    /// What to record.
+    /// The data to record.
     #[arg(long, value_enum, default_value_t = RecordMode::DarkMatter)]
     mode: RecordMode,
-    /// The blocks that get a stack: a sample, or all.
+    /// The blocks whose stacks are recorded: a sample (partial), or all blocks (full).
     #[arg(long, value_enum, default_value_t = StackChoice::Full)]
     stacks: StackChoice,
-    /// Sample the blocks that are smaller than this: record one of them per this many allocated bytes.
+    /// Sample the blocks with fewer bytes than this: record one of these blocks each time their sum reaches this number.
     #[arg(long, group = "recorded", value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     sample_below: Option<u64>,
-    /// Record a sample: one block per this many allocated bytes, on average. A number, with KiB, MiB or GiB; 512KiB without a
-    /// number. Cheap enough for production.
+    /// Record a sample: one block per this many allocated bytes, on average. A number, with KiB, MiB or GiB. `--sample`
+    /// without a number means 512KiB, which is cheap enough for production.
     #[arg(long, group = "recorded", value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = sample_bytes::DEFAULT, value_parser = sample_bytes::parse)]
     sample: Option<u64>,
-    /// Record nothing until `about-memory track` asks for it. Implies --listen.
+    /// Record nothing until `about-memory track` connects. Implies --listen.
     #[arg(long, group = "recorded", conflicts_with = "open")]
     wait_for_track: bool,
     /// Frames to keep of each stack. [default: 24]
@@ -69,10 +69,11 @@ pub(crate) struct RunCommand {
     /// before the extension. [default: dmd-%p.json.gz, and no dump with --record]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Record every allocation, and the end of every block, into this file. %p in its name works as in --output.
+    /// Record every allocation and every free into this file. %p in its name works as in --output.
     #[arg(long, group = "recorded", value_name = "FILE")]
     record: Option<PathBuf>,
-    /// The path of libdmd.so. [default: the library in this program, beside it, in ../lib, or in the target folder]
+    /// The path of libdmd.so. [default: the library in this program, beside this program, in ../lib, or in the target
+    /// folder]
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
     #[command(flatten)]
@@ -85,7 +86,7 @@ pub(crate) struct RunCommand {
     /// Print no summary at the end.
     #[arg(long, short)]
     quiet: bool,
-    /// Write the page of the dump beside it, and open it in the browser.
+    /// Write a page of the dump into the dump's folder, and open the page in the browser.
     #[arg(long)]
     open: bool,
     /// The program and its arguments.
@@ -100,7 +101,7 @@ enum RecordMode {
     /// Record live blocks and the reporters that reported them
     #[value(alias = "normal")]
     DarkMatter,
-    /// Record all blocks, including freed ones
+    /// Record all blocks, including freed blocks
     Cumulative,
     /// Record each live block with its contents
     Scan,
@@ -135,7 +136,7 @@ impl RunCommand {
         self.types.check(has_conditions)?;
         let keeper = self.types.is_on().then(CopyKeeper::start).transpose();
         let keeper =
-            keeper.map_err(|error| Failure::Usage(format!("--types: no socket for copies: {error}")))?;
+            keeper.map_err(|error| Failure::Usage(format!("--types: cannot create a socket: {error}")))?;
         let variable = self.variable(&output, keeper.as_ref())?;
         let failure =
             |reason: String| Failure::File(program.to_string_lossy().into_owned(), anyhow::anyhow!(reason));
@@ -241,15 +242,15 @@ impl RunCommand {
 fn word<'a>(option: &str, file: &'a Path) -> Result<&'a str, Failure> {
     let name = file.to_str().filter(|path| !path.is_empty() && !path.contains(char::is_whitespace));
     name.ok_or_else(|| {
-        Failure::Usage(format!("{option} {}: must be UTF-8 without white space", file.display()))
+        Failure::Usage(format!("{option} {}: the name must be UTF-8 without white space", file.display()))
     })
 }
 
 /// Larger dumps, in bytes, are not read to compare heaps.
 const MAX_COMPARED: u64 = 1 << 20;
 
-/// Returns the heap of a dump at its peak, in bytes; 0 for a single dump. A dump that is too large to read counts as
-/// the largest heap.
+/// Returns the heap of a dump at its peak, in bytes; 0 if there is only one dump. A dump that is too large to read counts
+/// as the largest heap.
 fn heap_bytes(path: &Path, dumps: usize) -> u64 {
     match size(path) {
         _ if dumps < 2 => 0,

@@ -17,7 +17,7 @@ Examples:
   about-memory series reports/*.json.gz --path explicit/cache --path resident --units auto
   about-memory series reports/*.json.gz --path explicit --process web --by-process --json
 
-The order of the files is the order in time. Series are sums over all processes.";
+Name the files in the order of their times. Series are sums over all processes.";
 
 #[derive(Args)]
 pub(crate) struct SeriesCommand {
@@ -30,7 +30,7 @@ pub(crate) struct SeriesCommand {
     /// Show at most this many levels. Each path is level 0.
     #[arg(long, value_name = "LEVELS", default_value_t = 0)]
     depth: usize,
-    /// Leave out entries below this percentage of their tree. An entry stays if one file has at least this percentage.
+    /// Leave out entries below this percentage of their tree. An entry stays if it reaches this percentage in one file.
     #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
     threshold: f64,
     /// Show only processes whose name contains this text.

@@ -37,20 +37,20 @@ Examples:
   about-memory serve heap.fxsnapshot memory-report.json.gz
   about-memory serve 1234
   about-memory serve dmd.json.gz history.dmdrec
-  about-memory serve core.1234                   # types, fields and who holds them, of a program with debug = 2
+  about-memory serve core.1234                   # the types and fields of a program with debug = 2
   about-memory serve before.fxsnapshot after.fxsnapshot --port 8123 --no-open
   about-memory serve heap.fxsnapshot --read-only --idle 30m
   about-memory serve heap.fxsnapshot --unix $XDG_RUNTIME_DIR/am   # prints the ssh command for the other machine
   about-memory serve 1234 --allow-remote 192.0.2.7 --host-name build.example --port 8123
 
 The page is for this user on this machine only: the server listens on 127.0.0.1, and each request needs a token that
-`serve` makes. To look from another machine, forward the port: ssh -L 8123:127.0.0.1:8123 host; or the socket of --unix,
-which other users of this machine cannot connect to. --allow-remote lets other machines in without ssh; anyone who has the address with
-its token reads all that is shown, and so does anyone who can read the network traffic.
+`serve` makes. To look from another machine, forward the port: ssh -L 8123:127.0.0.1:8123 host. Or use --unix and forward
+the socket: other users of this machine cannot connect to it. --allow-remote lets other machines in without ssh. Then
+anyone who has the address with its token can read the page, and so can anyone who can read the network traffic.
 
 The server ends with Ctrl-C.";
 
-/// How often the program checks whether it must end.
+/// The program checks after each such time whether it must end.
 const LOOK: Duration = Duration::from_millis(100);
 /// The time that the program has to end by itself after a signal. It may be reading a long file.
 const GRACE: Duration = Duration::from_secs(5);
@@ -61,7 +61,7 @@ pub(crate) struct ServeCommand {
     /// ids or names to measure.
     #[arg(value_name = "FILE|PID")]
     inputs: Vec<InputArgument>,
-    /// The port. With --unix, the port that ssh forwards. [default: a free port, or 8123]
+    /// The port. With --unix, the port that ssh forwards. [default: a free port; 8123 with --unix]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     port: u16,
     /// Listen at a Unix socket that only this user can connect to, for ssh -L PORT:PATH.
@@ -242,15 +242,19 @@ impl ServeCommand {
             let port = server.address().port();
             writeln!(
                 out,
-                "about:memory is at the socket {}. On the machine of your browser:",
+                "about:memory is at the socket {}. Run this on the machine of your browser:",
                 path.display()
             )?;
             writeln!(out, "  ssh -L {port}:{} THIS_HOST", std::path::absolute(path)?.display())?;
-            writeln!(out, "Then open {url} there. Ctrl-C ends.")?;
+            writeln!(out, "Then open {url} there. Ctrl-C ends the server.")?;
         } else {
             writeln!(out, "about:memory is at {url}")?;
             if let Some(file) = file {
-                writeln!(out, "The file {} leads there; only you can read it. Ctrl-C ends.", file.display())?;
+                writeln!(
+                    out,
+                    "The file {} opens this page; only you can read it. Ctrl-C ends the server.",
+                    file.display()
+                )?;
             }
         }
         out.flush()

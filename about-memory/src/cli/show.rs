@@ -48,7 +48,8 @@ pub(crate) struct ShowCommand {
     /// A file, compressed or not; `-` for a report from standard input; or the process ids or names of running processes.
     #[arg(value_name = "FILE|PID", required_unless_present = "all", conflicts_with = "all")]
     inputs: Vec<InputArgument>,
-    /// Update after this time. Shows the processes again, and marks what changed. Seconds, or a number with ms, s, m or h.
+    /// Update after this time. Each update shows the processes again, and marks the changes. Seconds, or a number with
+    /// ms, s, m or h.
     #[arg(long, short, value_name = "TIME", value_parser = seconds)]
     interval: Option<Duration>,
     /// End after this many updates.

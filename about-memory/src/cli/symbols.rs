@@ -15,7 +15,7 @@ const MAX_NOTES: usize = 10;
 
 #[derive(Args, Clone, Default)]
 pub(crate) struct SymbolSearch {
-    /// Do not look up functions and lines. Frames without them keep their library and offset.
+    /// Do not look up functions and lines. Frames without a function show their library and offset.
     #[arg(long)]
     no_fix_stacks: bool,
     /// Search this folder for debug files (.debug, .dwo, .dwp), by build id and by file name. Repeatable. The folder
@@ -55,7 +55,7 @@ impl SymbolSearch {
             say(&note.to_string());
         }
         if notes.len() > MAX_NOTES {
-            say(&format!("and {} other files", notes.len() - MAX_NOTES));
+            say(&format!("and {} more notes about symbol files", notes.len() - MAX_NOTES));
         }
     }
 

@@ -22,10 +22,10 @@ Examples:
 
 DMD must wait in the process: start it with `about-memory run --wait-for-track`, or declare its allocator with
 dmd::Dmd::on_request. The dump has the blocks that the process allocated while it was tracked and that were live at the
-end. It has no older blocks. Afterwards DMD waits again. The summary shows the sites and types of this growth. Look at the
-dump with: about-memory show FILE
+end: the growth. The dump does not contain older blocks. The summary shows the sites and types of the growth. Afterwards
+DMD waits again. Look at the dump with: about-memory show FILE
 
-With --record the process writes every allocation, and the end of every block, into the file. Look at it with:
+With --record the process writes every allocation and every free into the file. Look at the recording with:
 about-memory leaks FILE, about-memory history FILE";
 
 /// After a signal, the program has this time to end by itself, in addition to the time for the process's last answer.
@@ -42,7 +42,7 @@ pub(crate) struct TrackCommand {
     /// Record every block.
     #[arg(long, group = "recorded")]
     exact: bool,
-    /// Record every allocation, and the end of every block, into this file. With this option, no dump is written.
+    /// Record every allocation and every free into this file. With this option, no dump is written.
     #[arg(long, group = "recorded", value_name = "FILE", conflicts_with = "output")]
     record: Option<PathBuf>,
     /// End after this time. Seconds, or a number with ms, s, m or h. [default: at Ctrl-C]
@@ -102,8 +102,8 @@ impl TrackCommand {
             LiveError::Ended | LiveError::Replaced => Failure::File(
                 format!("process {pid}"),
                 anyhow::anyhow!(
-                    "{error} and sent no dump: SIGKILL, a crash, _exit and execl leave no time for it, without libdmd.so any \
-                     signal and exec; --record FILE keeps what is allocated up to then"
+                    "{error} and sent no dump: SIGKILL, a crash, _exit or execl (without libdmd.so: any signal or exec) \
+                     left no time for it; use --record FILE to keep the allocations before such an end"
                 ),
             ),
             error => failure(error),

@@ -10,7 +10,7 @@ const THRESHOLD: f64 = 1.0;
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TreeView {
-    /// Shorten nothing. Amounts are exact, and all entries are shown, however small. For a program with
+    /// Show everything in full. Amounts are exact, and small entries are shown, too. For a program with
     /// memory-reporter, `show` also prints the descriptions of reports.
     #[arg(long, short)]
     verbose: bool,

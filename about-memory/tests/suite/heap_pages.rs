@@ -113,7 +113,7 @@ fn two_dumps_are_a_page_of_what_changed() {
     assert_eq!(header(&page(&[&first, &after()]))["heap"]["rows"].as_u64(), Some(3));
     for (arguments, status, message) in [
         (&[first.as_str(), second.as_str(), "--normalize", "a=>b"][..], 2, "--normalize is for reports"),
-        (&[first.as_str(), "-"], 2, "must be files here, not standard input"),
+        (&[first.as_str(), "-"], 2, "standard input is not allowed"),
         (
             &[first.as_str(), second.as_str(), "--at", "1s"],
             1,

@@ -71,7 +71,7 @@ fn a_merged_function_is_no_contradiction_and_needs_proof() {
     let without = found["withoutLayout"].as_u64().unwrap();
     assert!(without == 0 || text.contains(&format!("\nWithout a layout: {without} block")), "{text}");
     let count = &found["sameLayout"];
-    let line = format!("{count} more contradict their stacks because the compiler merged functions");
+    let line = format!("{count} more pointers contradict a stack because the compiler merged functions");
     assert!(text.contains(&line), "{text}");
 
     // The page has a table of these pairs, with their pointers and a link to the blocks.

@@ -304,7 +304,8 @@ fn completions_and_manual_pages_know_the_commands() {
     );
     let output = about_memory(&["man", "abacus"]);
     assert_eq!(output.status.code(), Some(2));
-    assert_eq!(stderr(&output), "about-memory: abacus: no such command\n");
+    let error = "abacus: is not a command; list the commands with: about-memory --help\n";
+    assert_eq!(stderr(&output), format!("about-memory: {error}"));
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn what_a_block_retains_and_what_retains_it() {
   0x5000: 32 bytes, (no stack trace)
 }
 
-Kept alive by each of these alone, the nearest first {
+Each of these blocks alone keeps it alive, the nearest first {
   0x1000: 32 bytes, app::load (app.rs:7)
   outside of the heap
 }

@@ -241,7 +241,7 @@ fn a_summary_compares_the_heap_with_the_resident_memory() {
     assert!((64.0..96.0).contains(&size.parse::<f64>().unwrap()), "{text}");
     let (times, rest) = rest.split_once(" times the recorded heap. DMD's tables have ").expect(&text);
     assert!((60..96).contains(&times.parse::<u32>().unwrap()), "{text}");
-    let others = "; mapped files, code, stacks and allocators that DMD does not see have the other part.";
+    let others = "; mapped files, code, stacks and allocators that DMD does not see have the other bytes.";
     assert!(rest.ends_with(others), "{text}");
     assert!(lines[at + 1].starts_with("Peak: 1.00 MiB in 1 block, "), "{text}");
 

@@ -309,7 +309,7 @@ fn suspects_retain_their_part() {
     }
     assert!(answer(&["suspects", &small()]).contains(" bytes in all\n"));
     let none = answer(&["suspects", &small(), "--percent", "100"]);
-    assert!(none.ends_with("No node or class retains 100% of them.\n"), "{none}");
+    assert!(none.ends_with("No node or class retains 100% of these bytes.\n"), "{none}");
 }
 
 #[test]

@@ -93,10 +93,10 @@ fn what_does_not_fit_is_one_line() {
     for (arguments, expected) in [
         (&[dump, "-o", "x.parquet", "--table", "reports"][..], "has no reports"),
         (&[dump, "-o", "x.parquet", "--time", "2026-02-29T10:00:00Z"], "is not a time"),
-        (&[dump, "-o", "x.parquet", "--label", "a"], "write NAME=VALUE"),
-        (&[dump, "-o", "x.parquet.gz"], "leave .gz out"),
+        (&[dump, "-o", "x.parquet", "--label", "a"], "must be NAME=VALUE"),
+        (&[dump, "-o", "x.parquet.gz"], "use a name without .gz"),
         (&[dump, "-o", "x.folded", "--service", "a"], "are for the format parquet"),
-        (&[dump, "-o", "x.parquet", "--requested"], "requested and usable bytes"),
+        (&[dump, "-o", "x.parquet", "--requested"], "both kinds of bytes"),
         (&["missing.json", "-o", "x.parquet"], "missing.json"),
     ] {
         let output = export(arguments, folder.path());

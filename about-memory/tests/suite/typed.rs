@@ -309,7 +309,7 @@ fn what_has_no_types_says_why() {
     let message = fails(&["waste", &scan, "--core", &scan], 1);
     assert!(message.contains("not a core file"), "{message}");
     let message = fails(&["snapshot", "save", "1", "x.fxsnapshot", "--core", &scan], 2);
-    assert!(message.contains("--core and --program are for --typed"), "{message}");
+    assert!(message.contains("--core and --program need --typed"), "{message}");
     let message = fails(&["types", &dump(folder.path(), "live")], 1);
     assert!(message.contains("its mode is live; types need the contents of blocks"), "{message}");
 

@@ -1,7 +1,7 @@
 //! C libraries that allocate through `CountingMalloc`: each library has a reporter, and DMD records its blocks.
 //!
-//! The program uses zstd, SQLite and OpenSSL, and checks the amounts that the reporters report. A library must get its
-//! functions before it allocates, so `main` sets them first.
+//! The program uses zstd, SQLite and OpenSSL, and checks the amounts that the reporters report. SQLite and OpenSSL must
+//! get the allocation functions before they allocate, so `main` passes the functions first.
 
 #![allow(unsafe_code, reason = "calls C")]
 

@@ -72,7 +72,10 @@ pub(super) fn run(
     let Some(columns) = SharedColumns::shared([&before, &after]) else {
         return Err(Failure::File(
             second.name(),
-            anyhow::anyhow!("has no column of bytes in common with {}", first.name()),
+            anyhow::anyhow!(
+                "has no column of bytes in common with {}; compare two profiles of the same kind",
+                first.name()
+            ),
         ));
     };
     let mut changes: BTreeMap<LabelledStack, StackAmounts> = BTreeMap::new();
@@ -221,7 +224,7 @@ fn write_text(
     if changes.len() > SHOWN {
         let rest: i128 =
             changes[SHOWN..].iter().map(|(_, amounts)| StackAmounts::change(amounts.bytes)).sum();
-        writeln!(out, "\n{rest:+} bytes in {} other stacks; --json shows all", changes.len() - SHOWN)?;
+        writeln!(out, "\n{rest:+} bytes in {} other stacks; --json shows all stacks", changes.len() - SHOWN)?;
     }
     Ok(())
 }

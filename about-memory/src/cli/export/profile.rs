@@ -30,7 +30,7 @@ impl From<DumpOrRecording> for StackSource {
     }
 }
 
-/// Reads a dump, a recording or a pprof profile, or asks a process for a dump.
+/// Reads a dump, a recording or a pprof profile, or requests a dump from a process.
 pub(crate) fn read(input: &InputArgument, limits: &DumpLimits) -> Result<StackSource, Failure> {
     if let Some(pid) = input.process()? {
         let failure =
@@ -49,7 +49,7 @@ pub(crate) fn read(input: &InputArgument, limits: &DumpLimits) -> Result<StackSo
             let file = File::open(input.path()).map_err(|error| Failure::File(input.name(), error.into()))?;
             read_from(input, ReadProgress::new(file, input.name(), metadata.len()), limits)
         }
-        // Reads a recording. For any other path, the error describes the path.
+        // Reads a recording. If the path is something else, the error names it.
         _ => DumpOrRecording::read(input.path(), &limits.options()).map(StackSource::from),
     }
 }

@@ -14,7 +14,7 @@ pub(super) struct SeriesLimits {
     /// Show at most this many levels. A path with at most this many names has a series of its own. [default: 3]
     #[arg(long, value_name = "LEVELS")]
     depth: Option<usize>,
-    /// Leave out entries below this percentage of their tree. Only longer paths than --depth are left out. [default: 1]
+    /// Leave out entries below this percentage of their tree. Paths with at most --depth names stay. [default: 1]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     threshold: Option<f64>,
 }

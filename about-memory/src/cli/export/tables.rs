@@ -11,11 +11,11 @@ use super::super::Failure;
 pub(super) enum ParquetTable {
     /// Reports of a report file or process
     Reports,
-    /// Warnings of these reports
+    /// Warnings of a report file or process
     Warnings,
     /// Blocks by stack, owner and type, of a dump, recording or pprof profile
     Stacks,
-    /// The frames of these stacks
+    /// The frames of each stack
     Frames,
     /// Groups of a heap snapshot
     Census,
@@ -37,7 +37,7 @@ pub(super) struct TableArguments {
     /// The version of the service.
     #[arg(long, value_name = "VERSION")]
     service_version: Option<String>,
-    /// The name of the machine. [default: this one]
+    /// The name of the machine. [default: this machine]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
     /// The time at which the source was made, such as 2026-11-22T10:00:00Z, or in seconds since 1970. [default: now for
@@ -52,7 +52,7 @@ pub(super) struct TableArguments {
 fn label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("has no name, or no =; write NAME=VALUE".to_owned()),
+        _ => Err("must be NAME=VALUE, such as region=eu".to_owned()),
     }
 }
 
@@ -68,8 +68,8 @@ impl TableArguments {
 impl super::ExportCommand {
     pub(super) fn tables(&self) -> Result<(), Failure> {
         Err(Failure::Usage(
-            "this program was built without Parquet; build one with it: cargo build --release -p about-memory \
-             --features program,parquet"
+            "this about-memory was built without the feature parquet; build it again with: cargo build --release \
+             -p about-memory --features program,parquet"
                 .to_owned(),
         ))
     }

@@ -34,7 +34,7 @@ pub(crate) struct BlockCommand {
     /// Show the block itself instead of the blocks that point to it.
     #[arg(long)]
     info: bool,
-    /// Longest frame to print, in characters including its number; `-sfl` for short.
+    /// Longest frame to print, in characters including its number. The short form of this option is `-sfl`.
     #[arg(long, alias = "stack-frame-length", value_name = "CHARACTERS", default_value_t = 150)]
     max_stack_frame_length: usize,
     /// Remove allocator frames from the start of each stack.

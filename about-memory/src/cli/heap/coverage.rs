@@ -17,8 +17,9 @@ Examples:
   about-memory heap coverage dmd.json.gz
   about-memory heap coverage --by type dmd.json.gz
 
-Reporters run when the program writes the dump. At the peak a block counts as reported if they reported a block of the same
-stack then. A dump near the peak has exact reports: about-memory run --when 'heap > 1 GiB' -- my-program";
+Reporters run when the program writes the dump, not at the peak. With --at peak, a block counts as reported if the
+reporters reported a block of the same stack. For exact reports, write a dump near the peak:
+about-memory run --when 'heap > 1 GiB' -- my-program";
 
 /// The key that groups the rows of the table.
 #[derive(Clone, Copy, Default, ValueEnum)]
@@ -37,8 +38,9 @@ pub(crate) struct CoverageCommand {
     /// Group the blocks by this.
     #[arg(long, value_enum, default_value_t, value_name = "KEY")]
     by: CoverageGrouping,
-    /// Show the blocks at this time: `peak`, `end` or a time after the start such as `12.5s` or `1m30s`. A dump has the two only.
-    /// [default: end; or peak, if the heap has shrunk by a tenth since and reporters reported a block]
+    /// Show the blocks at this time: `peak`, `end` or a time after the start such as `12.5s` or `1m30s`. A dump has only
+    /// `peak` and `end`. [default: peak if the heap has shrunk by a tenth since the peak and reporters reported a block;
+    /// otherwise end]
     #[arg(long, value_name = "TIME")]
     at: Option<Moment>,
     #[command(flatten)]
@@ -71,7 +73,7 @@ impl CoverageCommand {
         if at == DumpTime::Peak && dump.mode() == Mode::DarkMatter && !dump.has_reports() {
             return Err(failure(anyhow::anyhow!(
                 "reporters reported no block when the program wrote the dump, so the coverage at the peak is unknown; write a \
-                 dump near it: about-memory run --when 'heap > SIZE' -- PROGRAM"
+                 dump near the peak: about-memory run --when 'heap > SIZE' -- PROGRAM"
             )));
         }
         let dump = dump.at(at).map_err(|error| failure(error.into()))?;

@@ -45,7 +45,7 @@ impl HeapSource {
         let failure = |error: anyhow::Error| Failure::File(source.name(), error);
         let pid = source.process()?;
         if core.is_some() && (pid.is_some() || CoreFile::is_elf(source.path())) {
-            let reason = "--core is for dumps: a process or a core file has all of its memory";
+            let reason = "--core is for dumps: a process and a core file already contain the statics";
             return Err(Failure::Usage(reason.to_owned()));
         }
         if let Some(pid) = pid {
@@ -73,8 +73,8 @@ impl HeapSource {
         )?;
         if dump.mode() != Mode::Scan {
             return Err(failure(anyhow::anyhow!(
-                "its mode is {}; types need the contents of blocks, which a running process, a core file and a dump of scan \
-                 mode have: about-memory run --mode scan -- PROGRAM",
+                "its mode is {}; types need the contents of blocks: use a running process, a core file, or a dump of scan \
+                 mode (about-memory run --mode scan -- PROGRAM)",
                 dump.mode()
             )));
         }
@@ -128,8 +128,8 @@ impl HeapSource {
         let without = dump.blocks().filter(|blocks| blocks.stack().is_none()).count();
         if without > blocks / WORTH_A_NOTE {
             say(&format!(
-                "process {pid}: {without} of {blocks} blocks have no stack, so only pointers determine their types; start it with \
-                 DMD=--stacks=full"
+                "process {pid}: {without} of {blocks} blocks have no stack, so only pointers determine their types; for \
+                 more types, start the program with DMD=--stacks=full"
             ));
         }
         Ok(Self { dump, place: HeapMemory::Process(memory, copy) })
@@ -140,10 +140,10 @@ impl HeapSource {
     pub(super) fn is_whole(&self) -> Result<(), anyhow::Error> {
         match &self.place {
             HeapMemory::Process(memory, _) if !memory.is_there() => {
-                Err(anyhow::anyhow!("it ended while its memory was read"))
+                Err(anyhow::anyhow!("it ended before all of its memory was read"))
             }
             HeapMemory::Process(memory, None) if !memory.is_stopped() => {
-                Err(anyhow::anyhow!("it continued while its memory was read"))
+                Err(anyhow::anyhow!("it continued before all of its memory was read; stop it again"))
             }
             _ => Ok(()),
         }

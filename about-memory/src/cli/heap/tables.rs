@@ -1,4 +1,4 @@
-//! A typed heap for the served page: a heap snapshot, and its tables.
+//! A typed heap for the served page: a heap snapshot, and the tables of the heap.
 
 use std::io;
 use std::path::Path;
@@ -46,7 +46,7 @@ pub(crate) fn saver(
     move |path| save(&reading, &source, None, path).map_err(|failure| failure.lines(TYPED).join("; "))
 }
 
-/// Saves the typed heap of a source as a heap snapshot. Returns its tables.
+/// Saves the typed heap of a source as a heap snapshot. Returns the tables of the heap.
 fn save(
     reading: &TypedHeapReader,
     source: &InputArgument,
@@ -108,17 +108,17 @@ fn save(
             agreement.agree + agreement.disagree
         );
         for (count, text) in [
-            (agreement.disagree, "name another type"),
-            (agreement.same_layout, "name another type only because the compiler merged functions"),
-            (agreement.owners_disagree, "name another type than other pointers to the same block"),
-            (agreement.outweighed, "are outweighed by the stack and other pointers"),
+            (agreement.disagree, "Pointers that name another type"),
+            (agreement.same_layout, "Pointers that name another type because the compiler merged functions"),
+            (agreement.owners_disagree, "Pointers that name another type than other pointers to their block"),
+            (agreement.outweighed, "Pointers that are overruled"),
         ] {
             if count > 0 {
-                summary += &format!(" {count} {text}.");
+                summary += &format!(" {text}: {count}.");
             }
         }
         if agreement.without_layout > 0 {
-            summary += &format!(" {} without a layout.", counted(agreement.without_layout));
+            summary += &format!(" Types without a layout: {}.", counted(agreement.without_layout));
         }
         if !is_known {
             summary += &format!(" Fields, unused memory and async tasks are {NO_FIELDS}");

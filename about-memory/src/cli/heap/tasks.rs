@@ -17,13 +17,14 @@ Examples:
   about-memory heap tasks 1234 --verbose   # whole chains of awaits
   about-memory heap tasks scan.json.gz --json
 
-A task is a future of an async function or block on the heap that no other future awaits. A row has the tasks that are at
-the same await, with the futures that they await in turn. Its bytes are those of the tasks and of all that only they keep alive."
+A task is a future of an async function or block. It is on the heap, and no other future awaits it. A row has the tasks that
+wait at the same await, and the chain of futures that they await. The bytes of a row are the bytes of its tasks, and of the
+blocks that only these tasks keep alive."
 );
 
 #[derive(Args)]
 pub(crate) struct TasksCommand {
-    /// Shorten nothing. Names and paths are whole.
+    /// Show everything in full. Names and paths are whole.
     #[arg(long, short)]
     verbose: bool,
     #[command(flatten)]
@@ -72,7 +73,7 @@ impl TasksCommand {
             }
             text += &format!("\n{}{}", table.text(), left_out(tasks.rows.len(), limit));
             if !is_whole {
-                text += "\nChains are shortened; --verbose shows whole ones.\n";
+                text += "\nChains are shortened; --verbose shows whole chains.\n";
             }
         }
         text
@@ -122,7 +123,7 @@ fn branch_json(branch: &TaskBranch) -> Value {
     })
 }
 
-/// Returns the futures, starting with the task's own, as `handle at src/main.rs:40 -> recv at
+/// Returns the chain of futures, starting with the future of the task: `handle at src/main.rs:40 -> recv at
 /// tokio-1.0.0/src/sync/mpsc.rs:10`. Futures that one future awaits at the same time are in parentheses: `join at
 /// src/main.rs:50 -> (recv at .. | 3 wait at ..)`.
 pub(super) fn chain(row: &TaskRow, workspace: &Workspace) -> String {

@@ -6,7 +6,7 @@ enum SpellingPart<'s> {
     /// The parts of a path.
     Path(Vec<&'s str>),
     Sign(char),
-    /// Matches any parts: a screen has elided the original parts.
+    /// A mark for elided parts, from a shortened name on a screen. It matches any parts.
     Elided,
 }
 

@@ -20,19 +20,19 @@ Examples:
   about-memory heap types 1234
   about-memory heap types scan.json.gz
   about-memory heap types scan.json.gz --core core.1234 --limit 50
-  about-memory heap types scan.json.gz --by field     # which fields keep how much alive
+  about-memory heap types scan.json.gz --by field     # the memory that each field keeps alive
   about-memory heap types scan.json.gz --json"
 );
 
 /// At most this many disagreements are shown.
 const DISAGREEMENTS: usize = 3;
 
-/// Returns the name of a field for texts. The root of the graph is not a type, and its fields have their own names.
+/// Returns the name of a field for texts. For a field of the graph's root, it is the field's own name, without a type.
 pub(crate) fn name(field: &FieldSizes<'_>) -> String {
     match &field.field {
         _ if field.holder.as_str() != Some(ROOTS) => field.name(),
         Some(name) => name.to_string(),
-        None => "held by several of these rows together".to_owned(),
+        None => "held by several rows of this table together".to_owned(),
     }
 }
 
@@ -123,7 +123,7 @@ impl TypesCommand {
         let agreement = heap.agreement();
         if agreement.without_layout > 0 {
             text += &format!(
-                "\nWithout a layout: {}; their words count as pointers if they lead to the start of a block.\n",
+                "\nWithout a layout: {}; a word of these blocks counts as a pointer if it contains the start of a block.\n",
                 counted(agreement.without_layout)
             );
         }
@@ -138,13 +138,13 @@ impl TypesCommand {
         text += &pairs(agreement.disagreements());
         if agreement.outweighed > 0 {
             text += &format!(
-                "{} of these are outweighed, so their blocks keep the types of the stacks: stale pointers lead to memory that another block has now.\n",
+                "{} pointers that contradict a stack are overruled: their blocks keep the types of the stacks.\n",
                 agreement.outweighed
             );
         }
         if agreement.same_layout > 0 {
             text += &format!(
-                "{} more contradict their stacks because the compiler merged functions; the calling functions prove the pointers' types.\n",
+                "{} more pointers contradict a stack because the compiler merged functions; the calling functions confirm the types of these pointers.\n",
                 agreement.same_layout
             );
             text += &pairs(agreement.merged());
@@ -197,7 +197,7 @@ fn pairs<'a>(all: impl Iterator<Item = (&'a str, &'a str, u64)>) -> String {
     let more = all.len().saturating_sub(DISAGREEMENTS);
     for (stack, owner, pointers) in all.into_iter().take(DISAGREEMENTS) {
         let (stack, owner) = (about_memory::escape(stack), about_memory::escape(owner));
-        text += &format!("  {pointers} pointers: {owner}; the stack: {stack}\n");
+        text += &format!("  {pointers} pointers name {owner}; the stack names {stack}\n");
     }
     if more > 0 {
         text += &format!("  ... and {more} more; see --json\n");

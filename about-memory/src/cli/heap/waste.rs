@@ -16,8 +16,8 @@ Examples:
   about-memory heap waste scan.json.gz --json
 
 Waste is capacity beyond the length of vectors, deques and strings, empty buckets of hash tables, empty places in the nodes
-of B-trees, the rest of an arena's chunks, and the bytes of enums and async functions that only variants larger than the
-current one use. A row names the field that holds the blocks."
+of B-trees, the unused part of an arena's chunks, and the bytes of enums and async functions that only variants larger
+than the current variant use. A row names the field that holds the blocks."
 );
 
 #[derive(Args)]
@@ -71,8 +71,8 @@ impl WasteCommand {
         }
         if found.unknown_blocks > 0 {
             text += &format!(
-                "\n{} of strings and bytes cannot be compared: their owner, which has the length, is not on the heap, or \
-                 the dump lacks their last bytes. Use a running process or --core FILE.\n",
+                "\n{} of strings and bytes cannot be compared: the length is in an owner outside of the heap, or the \
+                 dump lacks the last bytes. Use a running process or --core FILE.\n",
                 counted(found.unknown_blocks)
             );
         }
@@ -114,7 +114,7 @@ impl WasteCommand {
         );
         if waste.unknown_blocks > 0 {
             text += &format!(
-                "{} more in {} of vectors, strings and chunks: only a stack or a static contains their length.\n",
+                "Unknown: {} in {} of vectors, strings and chunks whose length only a stack or a static contains.\n",
                 size(waste.unknown_bytes),
                 counted(waste.unknown_blocks)
             );
@@ -150,7 +150,7 @@ impl WasteCommand {
 }
 
 fn slop(waste: &HeapWaste) -> String {
-    format!("The allocator adds {} to what the program requested.\n", size(waste.slop))
+    format!("The allocator adds {} to the requested bytes.\n", size(waste.slop))
 }
 
 /// Returns a text with the unused bytes of a row, all bytes of its blocks or values, and how full they are.

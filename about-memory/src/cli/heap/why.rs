@@ -54,7 +54,7 @@ impl WhyCommand {
         let all = 0..heap.blocks().len();
         if let Some(digits) = self.what.strip_prefix("0x") {
             let address = u64::from_str_radix(digits, 16)
-                .map_err(|_| Failure::Usage(format!("{}: not an address", self.what)))?;
+                .map_err(|_| Failure::Usage(format!("{}: not an address of 64 bits", self.what)))?;
             let holds = |index: &usize| {
                 let block = &heap.blocks()[*index];
                 (block.address..block.address.saturating_add(block.usable.max(1))).contains(&address)

@@ -17,8 +17,8 @@ pub(super) struct DumpFiles {
 }
 
 impl DumpFiles {
-    /// Remembers which files exist before the program runs. `option` is the option that names the files; errors contain
-    /// it.
+    /// Remembers which files exist before the program runs. `option` is the option that names the files. Errors contain
+    /// the option.
     pub(super) fn new(option: &str, output: &Path) -> Result<Self, Failure> {
         let usage = |reason: &str| Failure::Usage(format!("{option} {}: {reason}", output.display()));
         let name = output.file_name().ok_or_else(|| usage("is not a file name"))?;

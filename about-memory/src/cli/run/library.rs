@@ -18,7 +18,7 @@ const CONTENTS: Option<&[u8]> = None;
 pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     if let (None, Some(contents)) = (named, CONTENTS) {
         return about_memory::launch::unpack_library(NAME, contents, None).map_err(|error| {
-            Failure::File(NAME.to_owned(), anyhow::anyhow!("cannot be written to a folder: {error}"))
+            Failure::File(NAME.to_owned(), anyhow::anyhow!("cannot be unpacked into a folder: {error}"))
         });
     }
     let found = match named {

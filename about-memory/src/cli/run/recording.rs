@@ -20,7 +20,7 @@ pub(super) fn print(written: &[PathBuf], quiet: bool) {
     if !quiet {
         let path = largest.display();
         let text = format!(
-            "\nNext: about-memory leaks {path}    what was never freed\n\
+            "\nNext: about-memory leaks {path}    the blocks that were never freed\n\
              \x20     about-memory history {path}  the heap over time\n"
         );
         // If stderr is closed, there is no reader.

@@ -59,8 +59,8 @@ impl fmt::Display for ResidentComparison {
         let tables = bytes(self.tables.into());
         writeln!(
             f,
-            ". DMD's tables have {tables} of the other memory; mapped files, code, stacks and allocators that DMD does not see have the \
-             other part."
+            ". DMD's tables have {tables} of the difference; mapped files, code, stacks and allocators that DMD does \
+             not see have the other bytes."
         )
     }
 }
@@ -75,7 +75,7 @@ mod tests {
     fn only_memory_that_the_heap_does_not_explain_is_shown() {
         let check = |resident: u64, heap: u64, blocks: u64, expected: &str| {
             let text = ResidentComparison { resident, heap, within: 8192, blocks, tables: MIB }.to_string();
-            let start = text.split(". DMD's tables have 1.00 MiB of the other memory").next();
+            let start = text.split(". DMD's tables have 1.00 MiB of the difference").next();
             assert_eq!(start, Some(expected), "{resident} {heap} {blocks}");
         };
         let line = |rest: &str| format!("At its peak the process had {rest}");

@@ -1,4 +1,4 @@
-//! The text of `run` after the program has ended: the code that held its memory, and the next commands.
+//! The text of `run` after the program has ended: the code that held the program's memory, and the next commands.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,8 @@ pub(super) struct SummaryFacts<'t> {
 }
 
 impl SummaryFacts<'_> {
-    /// Returns the time of the tables: the time that the user chose, or with types the peak.
+    /// Returns the time of the tables: the time that the user chose. If the user chose no time and the summary shows
+    /// types, returns the peak.
     fn at(&self) -> Option<DumpTime> {
         match self.at {
             Some(Moment::End) => Some(DumpTime::End),
@@ -83,7 +84,7 @@ pub(super) fn print_types(types: &TypeText) {
     let _ = write!(io::stderr(), "\n{}", types.text(None));
 }
 
-/// Writes the page of a dump beside it, and opens it in the browser.
+/// Writes the page of a dump into the dump's folder, and opens the page in the browser.
 pub(super) fn open(path: &Path) -> Result<(), Failure> {
     let page = page_of(path);
     let failure = |reason: String| Failure::File(page.display().to_string(), anyhow::anyhow!(reason));

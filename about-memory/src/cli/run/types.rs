@@ -25,16 +25,17 @@ const WIDTH: usize = 89;
 const MOST_ROWS: usize = 12;
 const MOST_OF_HEAP: u64 = 80;
 
-/// Whether to show types, and of which moment.
+/// Whether `run` shows types, and the moment of these types.
 #[derive(Args, Clone)]
 pub(super) struct TypePlan {
-    /// Also show the types of the heap, the fields that keep them alive, and the memory that they do not use. The process makes
-    /// a copy of itself at its peak, which takes as much memory as the process changes afterwards. Needs `debug = 2` in the
-    /// program's profile. With --when, of the last time at which the condition became true.
+    /// Also show the types of the heap, the fields that keep them alive, and the memory that they do not use. The process
+    /// makes a copy of itself at its peak; the copy takes as much memory as the process changes afterwards. Needs
+    /// `debug = 2` in the program's profile. With --when, the types are from the last time at which the condition became
+    /// true.
     #[arg(long, conflicts_with = "recorded")]
     types: bool,
-    /// Show the blocks at this time: `peak`, `end` or a time after the start such as `12.5s` or `1m30s`. Other times than the two
-    /// need --types. [default: peak if the heap has shrunk by a tenth since, or else end; with --types, peak]
+    /// Show the blocks at this time: `peak`, `end` or a time after the start such as `12.5s` or `1m30s`. A time after the
+    /// start needs --types. [default: peak with --types, or if the heap has shrunk by a tenth since the peak; otherwise end]
     #[arg(long, value_name = "TIME")]
     at: Option<Moment>,
     /// Save the blocks of --types as a heap snapshot, for `about-memory snapshot` and `about-memory serve`.
@@ -66,10 +67,11 @@ impl TypePlan {
         let usage = |reason: &str| Err(Failure::Usage(reason.to_owned()));
         match self.at {
             Some(Moment::After(_)) if !self.types => usage(
-                "--at: a time after the start needs --types, or a recording (--record) that views show at any time",
+                "--at: a time after the start needs --types; without --types, use --record, and show the recording at \
+                 this time with: about-memory dmd FILE --at TIME",
             ),
             Some(_) if self.types && has_conditions => {
-                usage("--at and --when both choose the time of --types")
+                usage("--at and --when both choose the time of --types; use only one of them")
             }
             _ => Ok(()),
         }
@@ -86,14 +88,14 @@ impl TypePlan {
         Ok(vec![format!("--copy-to={path}"), format!("--copy-at={at}")])
     }
 
-    /// Reads the copy that `keeper` has kept. Returns a text about its heap. If there is no copy or reading fails,
-    /// prints the reason and returns `None`.
+    /// Reads the copy that `keeper` has kept. Returns a text about the heap of the copy. If there is no copy or reading
+    /// fails, prints the reason and returns `None`.
     pub(super) fn text(&self, keeper: CopyKeeper, has_conditions: bool) -> Option<TypeText> {
         let Some(kept) = keeper.end().ok().flatten() else {
             say(&match self.copy_after() {
                 Some(time) => format!("no types: the program ended before {}", Moment::After(time)),
-                None if has_conditions => "no types: the condition of --when was not true at any check".to_owned(),
-                None => "no types: the process made no copy of itself, as DMD did not record it or it restricted its own system calls".to_owned(),
+                None if has_conditions => "no types: the condition of --when was false at each check".to_owned(),
+                None => "no types: the process made no copy of itself, because DMD did not record the process, or the process restricted its own system calls".to_owned(),
             });
             return None;
         };
@@ -107,7 +109,7 @@ impl TypePlan {
         }
     }
 
-    /// Returns the tables of a copy, and saves its heap snapshot if the user named a file. Ends the copy.
+    /// Returns the tables of a copy, and saves the copy's heap snapshot if the user named a file. Ends the copy.
     fn read(&self, kept: KeptCopy) -> Result<HeapTables, Failure> {
         let limits = dmd_analyze::DumpReadOptions::MAX_BYTES;
         let reading = TypedHeapReader::new(SymbolSearch::default(), DumpLimits::with_max_bytes(limits));
@@ -176,7 +178,7 @@ impl HeapTables {
             .map(|field| (amount(field.retained_size), field.count, heap::field_name(field)))
             .collect();
         text += "\n";
-        text += &table("by the field that keeps it alive, with all below it", &rows, census.bytes, OWNERS);
+        text += &table("by the field that keeps it alive, also indirectly", &rows, census.bytes, OWNERS);
         let waste = heap.waste(memory);
         let rows: Vec<_> =
             waste.rows.iter().map(|row| (row.unused_bytes, row.blocks, heap::unused(row))).collect();
@@ -185,10 +187,10 @@ impl HeapTables {
             text += &table("not used", &rows, census.bytes, ROWS);
         }
         let share = 100.0 * waste.unused_bytes as f64 / census.bytes.max(1) as f64;
-        text += &format!("{:>13}  {share:>6.2}%  not used in all\n", heap::size(waste.unused_bytes));
+        text += &format!("{:>13}  {share:>6.2}%  not used in total\n", heap::size(waste.unused_bytes));
         if waste.unknown_blocks > 0 {
             text += &format!(
-                "{:>13}  {:>7}  more in vectors and strings whose length only a stack or a static knows\n",
+                "{:>13}  {:>7}  unknown: in vectors and strings whose length only a stack or a static contains\n",
                 heap::size(waste.unknown_bytes),
                 ""
             );

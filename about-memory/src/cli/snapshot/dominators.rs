@@ -32,7 +32,7 @@ pub(super) struct DominatorsCommand {
     /// Show at most this many levels.
     #[arg(long, value_name = "LEVELS", default_value_t = 4, value_parser = levels)]
     depth: usize,
-    /// Children of each node to print.
+    /// Print at most this many children of each node.
     #[arg(long, value_name = "COUNT", default_value_t = 15)]
     siblings: usize,
     /// Label the nodes by this breakdown: a name, or JSON.

@@ -13,7 +13,7 @@ use super::super::Failure;
 pub(super) struct SnapshotInput {
     /// The snapshot; `-` for standard input.
     pub(super) file: PathBuf,
-    /// Refuse a snapshot with a message that is larger than this.
+    /// Refuse a snapshot with a message of more than this many bytes.
     #[arg(long, value_name = "BYTES", default_value_t = SnapshotReadOptions::MAX_MESSAGE_BYTES)]
     max_message_bytes: u64,
     /// Read at most this many bytes per file, uncompressed.
@@ -106,7 +106,7 @@ impl InfoCommand {
         }
         let mut text = String::new();
         if let Some(time) = time {
-            text += &format!("{time:>16} taken, in microseconds since 1970\n");
+            text += &format!("{time:>16} time of the snapshot, in microseconds since 1970\n");
         }
         for (name, count) in rows {
             let name = match name.as_str() {

@@ -38,7 +38,7 @@ impl SnapshotSaveCommand {
             return self.typed(file).map(|()| String::new());
         }
         if self.reading.is_chosen() {
-            return Err(Failure::Usage("--core and --program are for --typed".to_owned()));
+            return Err(Failure::Usage("--core and --program need --typed".to_owned()));
         }
         let pid = input::pid(&self.source)?;
         let saved = live::save_snapshot(pid, file, self.timeout);

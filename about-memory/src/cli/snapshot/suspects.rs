@@ -44,7 +44,7 @@ pub(super) fn text(tree: &DominatorTree<'_>, percent: f64) -> String {
     let whole = tree.retained_size(NodeIndex::ROOT).unwrap_or_default();
     let mut text = format!("{whole} bytes in all\n");
     if suspects.is_empty() {
-        let _ = writeln!(text, "No node or class retains {percent}% of them.");
+        let _ = writeln!(text, "No node or class retains {percent}% of these bytes.");
     }
     for suspect in suspects {
         let class = suspect.class.to_string();
@@ -60,7 +60,7 @@ pub(super) fn text(tree: &DominatorTree<'_>, percent: f64) -> String {
             let _ = writeln!(text, "  including {} retained by {class} {}", step.retained_size, step.node);
         }
         if let Some(last) = suspect.path.last() {
-            let _ = writeln!(text, "  accumulated there: it dominates {} nodes", last.children);
+            let _ = writeln!(text, "  this node directly dominates {} nodes", last.children);
         }
     }
     text

@@ -31,7 +31,7 @@ pub(super) enum ScreenRequest {
     /// Writes this report to a file.
     Export(Box<ReportSet>),
     Stacks(u32),
-    /// Takes a heap snapshot into the session. The session reports its state.
+    /// Takes a heap snapshot into the session. The session reports the state of the snapshot.
     Snapshot(u32, String),
     /// Reads the types of a process into the session.
     Types(u32, String),
@@ -110,7 +110,7 @@ impl ScreenRequest {
             }
             Self::Minimize(pid) => {
                 live::minimize(pid, TIME_FOR_FILES).map_err(words)?;
-                Ok(ScreenAnswer::Done(format!("process {pid} has minimized its memory")))
+                Ok(ScreenAnswer::Done(format!("process {pid} has freed its caches")))
             }
             Self::Save(pid) => save(&collect(&[pid])?),
             Self::Export(set) => save(&set),

@@ -88,7 +88,7 @@ pub(super) struct SnapshotScreen {
 
 impl SnapshotScreen {
     pub(super) const KEYS: &'static str =
-        "Tab view, g group, i invert, u nodes, p paths, Backspace back, [ ] file, S take";
+        "Tab view, g group, i invert, u nodes, p paths, [ ] file, Backspace, S snapshot";
 
     pub(super) fn new(session: Session) -> Self {
         Self {
@@ -227,7 +227,7 @@ impl SnapshotScreen {
                     let group = row.id;
                     self.follow(SnapshotView::Individuals(group));
                 }
-                _ => return Err("choose a row of the aggregate with nodes of its own".to_owned()),
+                _ => return Err("select a row of the aggregate that has nodes of its own".to_owned()),
             },
             KeyCode::Char('p') => match (&self.view, self.row()) {
                 (
@@ -237,7 +237,7 @@ impl SnapshotScreen {
                     let node = row.id;
                     self.follow(SnapshotView::Paths(node));
                 }
-                _ => return Err("choose a node: in dominators, suspects, or the nodes of a group".to_owned()),
+                _ => return Err("select a node in dominators, suspects, or the nodes of a group".to_owned()),
             },
             KeyCode::Backspace => match self.before.pop() {
                 Some(before) => self.show(before),
@@ -296,7 +296,7 @@ impl SnapshotScreen {
             Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Min(1)]).areas(area);
         let Some(info) = self.snapshot() else {
             return frame.render_widget(
-                head("No heap snapshot: take one of a process with S, or open a .fxsnapshot file"),
+                head("No heap snapshot: press S on a process to take one, or open a .fxsnapshot file"),
                 titles,
             );
         };

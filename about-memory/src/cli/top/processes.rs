@@ -55,7 +55,7 @@ impl ProcessScreen {
         let Some(row) = self.rows.get(self.cursor.at) else { return Ok(None) };
         let can = |request: &str| match row.requests.iter().any(|known| known == request) {
             true => Ok(()),
-            false => Err(format!("process {} does not offer this ({request})", row.pid)),
+            false => Err(format!("process {} does not answer the request {request}", row.pid)),
         };
         Ok(match key {
             KeyCode::Enter if self.marked.is_empty() => Some(ScreenRequest::Measure(vec![row.pid])),

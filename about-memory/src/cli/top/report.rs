@@ -261,7 +261,7 @@ impl ReportScreen {
     pub(super) fn draw(&mut self, frame: &mut Frame<'_>, area: Rect) {
         let [heads, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
         let mut title = if self.set.is_none() {
-            "No report: choose a process on the first screen with Enter".to_owned()
+            "No report: press Enter on a process of the first screen".to_owned()
         } else {
             self.title.clone()
         };

@@ -1,4 +1,4 @@
-//! The five screens, and the choice of the visible one. This code uses neither a terminal nor a process.
+//! The five screens, and the choice of the visible screen. This code uses neither a terminal nor a process.
 
 use std::ffi::OsString;
 
@@ -145,7 +145,7 @@ impl TopScreens {
             ScreenKind::Report => self.report.press(code),
             ScreenKind::Memory if code == KeyCode::Char('S') => match &self.of {
                 Some((pid, name)) => Ok(Some(ScreenRequest::Snapshot(*pid, name.clone()))),
-                None => Err("choose a process on the first screen with S".to_owned()),
+                None => Err("press S on a process of the first screen".to_owned()),
             },
             ScreenKind::Memory => self.memory.press(code).map(|()| None),
             ScreenKind::Stacks => self.stacks.press(code).map(|()| None),
@@ -251,8 +251,8 @@ fn help_text() -> Vec<Line<'static>> {
         ("Types", TypeScreen::KEYS),
     ];
     let mut lines = vec![
-        line("Everywhere: 1 to 5 choose a screen, ↑↓ Page Up, Page Down, Home, End move,"),
-        line("  j k move, too, but not in Stacks, Esc goes to the processes,"),
+        line("Everywhere: 1 to 5 choose a screen; ↑ ↓ Page Up, Page Down, Home, End move;"),
+        line("  j and k also move, except in Stacks; Esc goes to the processes;"),
         line("  q or Ctrl-C ends. Any key closes this text."),
     ];
     for (name, keys) in screens {

@@ -128,7 +128,7 @@ fn processes_have_a_line_each_and_keys() {
     assert!(matches!(shown.press(KeyCode::Char('s')), Some(ScreenRequest::Save(7))));
     // A process without DMD has no stacks.
     shown.keys("d");
-    assert_eq!(shown.lines()[23], "process 7 does not offer this (dmd-dump)");
+    assert_eq!(shown.lines()[23], "process 7 does not answer the request dmd-dump");
     shown.keys("D");
     assert_eq!(shown.lines()[23], "mark two processes with Space first");
     shown.keys(" j ");
@@ -150,12 +150,12 @@ fn all_keys_are_listed_and_q_quits() {
     shown.keys("?");
     let lines = shown.lines().join("\n");
     for text in
-        ["Enter open", "Space pause", "Backspace back", "k kind", "q or Ctrl-C ends", "S take", "x save"]
+        ["Enter open", "Space pause", "Backspace back", "k kind", "q or Ctrl-C ends", "S snapshot", "x save"]
     {
         assert!(lines.contains(text), "{text} in {lines}");
     }
     // No line is cut off at its end.
-    for (screen, end) in [("1", "t types"), ("2", "x save"), ("3", "S take"), ("4", "Backspace back")] {
+    for (screen, end) in [("1", "t types"), ("2", "x save"), ("3", "S snapshot"), ("4", "Backspace back")] {
         shown.keys(&format!("x{screen}"));
         assert!(shown.lines()[23].ends_with(end), "{end}");
         shown.keys("?");

@@ -28,7 +28,7 @@ enum StackLayout {
     Around(String),
 }
 
-/// A line of the screen, and the target of Enter on it.
+/// A line of the screen, and the target of the key Enter on this line.
 struct StackLine {
     bytes: i128,
     blocks: Option<i128>,
@@ -54,7 +54,7 @@ struct FrameTree {
 pub(super) struct StackScreen {
     title: String,
     blocks: Option<HeapBlocks>,
-    /// The index of the kind of blocks. The number of kinds means all blocks.
+    /// The index of the shown kind of blocks; the number of kinds if the blocks of all kinds are shown.
     kind: usize,
     view: StackLayout,
     before: Vec<StackLayout>,
@@ -82,7 +82,7 @@ impl Default for StackScreen {
 
 impl StackScreen {
     pub(super) const KEYS: &'static str =
-        "k kind, t site, type, crate, f flame, e functions, Enter open, Backspace back";
+        "k kind, t site/type/crate, f flame, e functions, Enter open, Backspace back";
 
     pub(super) fn told(&mut self, title: String, blocks: HeapBlocks) {
         let kind = blocks.kinds().len();

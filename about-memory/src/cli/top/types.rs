@@ -22,7 +22,7 @@ pub(super) struct OfType {
     pub(super) name: String,
 }
 
-/// A typed heap: a snapshot of the session, and its tables after they are made.
+/// A typed heap: a snapshot of the session, and the tables of the heap as soon as they are made.
 struct TypedHeapEntry {
     snapshot: SnapshotId,
     tables: Arc<Mutex<Option<TypeTables>>>,
@@ -39,9 +39,9 @@ pub(super) struct TypeScreen {
 
 impl TypeScreen {
     pub(super) const KEYS: &'static str =
-        "Tab table, Enter blocks of the type, [ ] heap; t on a process takes one";
+        "Tab table, Enter blocks of the type, [ ] heap; in Processes: t reads a heap";
 
-    /// Reads a typed heap on a thread of the session. `save` saves its snapshot and returns its tables.
+    /// Reads a typed heap on a thread of the session. `save` saves the heap's snapshot and returns the heap's tables.
     pub(super) fn take(
         &mut self,
         session: &Session,
@@ -94,7 +94,7 @@ impl TypeScreen {
                     Some(OfType { snapshot: heap.snapshot, name: row.of_type.clone()? })
                 };
                 let of_type = self.with(row).flatten();
-                return of_type.map(Some).ok_or_else(|| "choose a row of a type".to_owned());
+                return of_type.map(Some).ok_or_else(|| "select a row with a type".to_owned());
             }
             _ => {}
         }
@@ -116,7 +116,7 @@ impl TypeScreen {
             );
         };
         let info = snapshots.iter().find(|info| info.id == heap.snapshot);
-        let title = info.map_or_else(|| "a heap that was removed".to_owned(), |info| info.title.clone());
+        let title = info.map_or_else(|| "this heap was removed".to_owned(), |info| info.title.clone());
         let place = format!("{} of {}", self.at + 1, self.heaps.len());
         let title = format!("{title} ({place})");
         let tables = heap.tables.lock().unwrap_or_else(PoisonError::into_inner);

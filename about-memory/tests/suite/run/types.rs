@@ -151,7 +151,7 @@ fn without_types_fields_are_unknown() {
         text.contains(&format!("\nThe fields that hold them and their unused memory are {UNKNOWN}")),
         "{text}"
     );
-    assert!(!text.contains("not used in all"), "{text}");
+    assert!(!text.contains("not used in total"), "{text}");
 
     let dump = folder.path().join("scan.json");
     let dump = dump.to_str().unwrap();

@@ -1,4 +1,4 @@
-//! Reading sources as runs, and writing their tables.
+//! Reads sources as runs, and writes the tables of the runs.
 
 use std::fs;
 use std::io::{self, IsTerminal as _, Write};
@@ -76,7 +76,7 @@ impl ExportCommand {
         for (index, (_, source)) in runs.iter().enumerate() {
             if !source.tables().contains(&table) {
                 let of = source.tables().iter().map(|table| table.name()).collect::<Vec<_>>().join(" and ");
-                let message = format!("{}: has no table {}; it has {of}", name(index), table.name());
+                let message = format!("{}: has no table {}; its tables: {of}", name(index), table.name());
                 return Err(Failure::Usage(message));
             }
         }
@@ -100,7 +100,7 @@ impl ExportCommand {
         };
         if has_end(path, "gz") {
             return Err(Failure::Usage(format!(
-                "{}: Parquet is compressed already; leave .gz out",
+                "{}: a Parquet file is always compressed; use a name without .gz",
                 path.display()
             )));
         }
@@ -256,7 +256,7 @@ impl TableArguments {
         let pid = source.process()?;
         let changed = || {
             let time = fs::metadata(source.path()).ok().filter(fs::Metadata::is_file)?.modified().ok()?;
-            // A copy of a file keeps the seconds of its time, and often loses the fractions.
+            // A copy of a file often has only the whole seconds of the file's time.
             Some(Duration::from_secs(since(time).as_secs()))
         };
         let in_file = match read {
@@ -303,7 +303,7 @@ fn service_of(source: &InputArgument, read: &RunSource) -> String {
     }
 }
 
-/// Returns the name of this machine; `None` if the system has no file with the name.
+/// Returns the name of this machine; `None` if the system does not provide the name as a file.
 fn host_name() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())

@@ -1,8 +1,8 @@
 //! Finds what keeps a block alive and what the block keeps alive. The graph is built from the words of a scan dump.
 //!
-//! A dump does not contain stacks and static data, so pointers from there are unknown. Therefore the root of the graph,
-//! "outside of the heap", points to each block without a pointer from another block. The root also points to one block
-//! of each ring of blocks that has no pointer from outside of the ring.
+//! A dump does not contain stacks and static data, so the pointers in stacks and static data are unknown. Therefore the
+//! root of the graph, "outside of the heap", points to each block without a pointer from another block. The root also
+//! points to one block of each ring of blocks that has no pointer from outside of the ring.
 
 use std::fmt::Write as _;
 
@@ -67,7 +67,7 @@ impl<'d> BlockReach<'d> {
         if below.len() > MOST_LISTED {
             line(text, format_args!("  ({} more)", below.len() - MOST_LISTED));
         }
-        text.push_str("}\n\nKept alive by each of these alone, the nearest first {\n");
+        text.push_str("}\n\nEach of these blocks alone keeps it alive, the nearest first {\n");
         for node in tree.dominators_of(self.target).filter(|node| node.index() != self.target) {
             self.block(text, node);
         }

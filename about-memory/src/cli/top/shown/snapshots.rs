@@ -40,7 +40,7 @@ fn a_snapshot_has_aggregate_dominators_suspects_nodes_and_paths() {
     shown.until("suspects");
     shown.press(KeyCode::Tab);
     shown.keys("S");
-    assert_eq!(shown.lines()[23], "choose a process on the first screen with S");
+    assert_eq!(shown.lines()[23], "press S on a process of the first screen");
     // Selects the next snapshot, then the previous snapshot.
     let other = session.open(&small().with_file_name("medium.fxsnapshot")).unwrap();
     session.wait_until_read(other);

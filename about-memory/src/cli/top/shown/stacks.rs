@@ -13,7 +13,7 @@ fn types_have_tables_and_lead_to_blocks() {
     let mut shown = DrawnScreen::new(session.clone());
     shown.screens.told(ScreenAnswer::Processes(vec![process(7, "server", 10)]));
     shown.keys("t");
-    assert_eq!(shown.lines()[23], "process 7 does not offer this (dmd-copy)");
+    assert_eq!(shown.lines()[23], "process 7 does not answer the request dmd-copy");
     shown.keys("5");
     assert!(shown.has("No types"));
     shown
@@ -53,7 +53,7 @@ fn types_have_tables_and_lead_to_blocks() {
     shown.press(KeyCode::Tab);
     assert_eq!(shown.lines()[3], "    4.00 MiB  100.0%      1,234 App.cache");
     shown.press(KeyCode::Enter);
-    assert_eq!(shown.lines()[23], "choose a row of a type");
+    assert_eq!(shown.lines()[23], "select a row with a type");
     shown.press(KeyCode::Tab);
     assert_eq!(shown.lines()[2..4], ["  POINTERS WHAT", "     1,234 A, and the stack names B"]);
     shown.press(KeyCode::Tab);
