@@ -8,7 +8,7 @@ pub use dmd_format::Mode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stacks {
-    /// A sampler chooses few blocks with most of the bytes. The default.
+    /// A sample of the blocks gets stacks: few blocks, which have most of the bytes. The default.
     Partial,
     /// All blocks get a stack.
     Full,

@@ -101,7 +101,7 @@ fn profile(path: &str, query: &str, options: &EndpointOptions) -> Result<Endpoin
 }
 
 fn unknown(path: &str, name: &str, known: &str) -> RefusedRequest {
-    RefusedRequest::new(400, format!("{path}: unknown parameter {}; the path has {known}", shown(name)))
+    RefusedRequest::new(400, format!("{path}: unknown parameter {}; the path accepts {known}", shown(name)))
 }
 
 /// Makes a text of the client fit into a line.

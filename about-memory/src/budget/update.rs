@@ -10,7 +10,7 @@ use crate::normalize::{DiffOptions, Normalizer};
 use super::{Budget, BudgetError};
 
 const HEAD: &str = "\
-# Maxima of sums over all processes. A value may start with a comparison, as in \">= 1 MiB\". Limits on the
+# A value is the maximum of the path's sum over all processes, or a comparison such as \">= 1 MiB\". Limits on the
 # processes of one program go into a table such as [process.\"Main Process\"].
 ";
 

@@ -231,7 +231,8 @@ impl ExportCommand {
             );
         }
         if is_parquet && self.requested {
-            return refuse("options such as --requested", "other formats; a table has both kinds of bytes");
+            let reason = "--requested is for other formats; a table has both requested and usable bytes";
+            return Err(Failure::Usage(reason.to_owned()));
         }
         if !is_of_stacks && !is_parquet {
             if self.when.is_chosen() {

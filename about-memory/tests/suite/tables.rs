@@ -96,7 +96,7 @@ fn what_does_not_fit_is_one_line() {
         (&[dump, "-o", "x.parquet", "--label", "a"], "must be NAME=VALUE"),
         (&[dump, "-o", "x.parquet.gz"], "use a name without .gz"),
         (&[dump, "-o", "x.folded", "--service", "a"], "are for the format parquet"),
-        (&[dump, "-o", "x.parquet", "--requested"], "both kinds of bytes"),
+        (&[dump, "-o", "x.parquet", "--requested"], "both requested and usable bytes"),
         (&["missing.json", "-o", "x.parquet"], "missing.json"),
     ] {
         let output = export(arguments, folder.path());

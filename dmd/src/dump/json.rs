@@ -42,7 +42,7 @@ impl<W: Write> JsonWriter<W> {
         self.out.put(b": ")
     }
 
-    /// Opens a collection with a line for each item.
+    /// Opens an array or an object with a line for each item.
     pub(super) fn open(&mut self, key: &str, bracket: char) -> io::Result<()> {
         self.key(key)?;
         self.begin(bracket)
@@ -77,14 +77,14 @@ impl<W: Write> JsonWriter<W> {
         self.string(value)
     }
 
-    /// Opens a collection on a new line.
+    /// Opens an array or an object on a new line.
     pub(super) fn item(&mut self, bracket: char) -> io::Result<()> {
         self.line()?;
         self.first_inline = true;
         self.byte(bracket)
     }
 
-    /// Opens a collection with a key on a new line.
+    /// Opens an array or an object with a key, on a new line.
     pub(super) fn key_item(&mut self, key: &[u8], bracket: char) -> io::Result<()> {
         self.key(key)?;
         self.first_inline = true;

@@ -72,8 +72,8 @@ fn filters_at_start() -> bool {
     line.is_some_and(|line| !line.ends_with(b"\t0"))
 }
 
-/// Asks the kernel for filters. `EINVAL` means that a kernel without filters, or an emulator, does not support the
-/// call. Any other error comes from a filter that refuses the call.
+/// Whether the kernel filters this thread's system calls. The error `EINVAL` means that the kernel has no filters, or
+/// that an emulator does not support the call. Any other error comes from a filter that refuses the call.
 #[cfg(target_os = "linux")]
 fn has_filters() -> bool {
     keeping_errno(|| {

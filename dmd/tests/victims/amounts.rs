@@ -27,7 +27,7 @@ impl CounterSite for Zlib {
 }
 memory_reporter::define_reporter!("explicit/zlib", Heap, Bytes, ZLIB.bytes(), "Memory used by zlib.");
 
-/// The row for amounts contains this counter with 400,000 bytes.
+/// The row for amounts contains the counter's 400,000 bytes.
 static TEXTURES: MemoryCounter = MemoryCounter::new();
 memory_reporter::define_reporter!(
     "explicit/textures",

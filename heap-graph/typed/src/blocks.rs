@@ -179,7 +179,7 @@ impl StackTypeIndex {
                 of_stacks.push(whole);
                 continue;
             };
-            // If several types have the same name, only the code location can decide between them.
+            // A single type needs no choice. If several types have the same name, the code location decides.
             let is_clear = place.is_some() && known.all.len() == 1 && info.is_one_file();
             if is_clear {
                 of_stacks.push(whole);

@@ -193,8 +193,8 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
 
-/// Whether another user has created this path in a folder where every user may create files, but may replace only
-/// their own files.
+/// Whether a user other than this user and the folder's owner has created this path, in a folder such as `/tmp`: every
+/// user may create files there, but may replace only their own files.
 #[cfg(unix)]
 fn is_of_others(path: &Path, about: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;

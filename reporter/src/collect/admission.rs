@@ -52,7 +52,7 @@ pub(crate) fn admit() -> Result<CollectRight, String> {
         let why = if under_way.is_full {
             format!("{MOST_AT_ONCE} collections ran at the same time")
         } else {
-            format!("{LONGEST_CHAIN} collections in a row each started while another ran")
+            format!("each of {LONGEST_CHAIN} collections started while the one before it ran")
         };
         return Err(format!(
             "nothing was collected: {why}; a reporter must not start a collection on another thread"

@@ -183,14 +183,14 @@ fn bad_queries_are_refused() {
         (
             "/debug/pprof/heap",
             "second=5",
-            "/debug/pprof/heap: unknown parameter second; the path has only seconds, debug and gc",
+            "/debug/pprof/heap: unknown parameter second; the path accepts only seconds, debug and gc",
         ),
         (
             "/metrics",
             "a\n\u{202e}b=1",
-            "/metrics: unknown parameter a\\n\\u{202e}b; the path has no parameters",
+            "/metrics: unknown parameter a\\n\\u{202e}b; the path accepts no parameters",
         ),
-        ("/memory/report", "gz", "/memory/report: unknown parameter gz; the path has no parameters"),
+        ("/memory/report", "gz", "/memory/report: unknown parameter gz; the path accepts no parameters"),
     ] {
         let response = endpoint.respond(path, query, "");
         assert_eq!((response.status, line(&response)), (400, message), "{path}?{query}");

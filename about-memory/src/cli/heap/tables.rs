@@ -108,10 +108,10 @@ fn save(
             agreement.agree + agreement.disagree
         );
         for (count, text) in [
-            (agreement.disagree, "Pointers that name another type"),
-            (agreement.same_layout, "Pointers that name another type because the compiler merged functions"),
-            (agreement.owners_disagree, "Pointers that name another type than other pointers to their block"),
-            (agreement.outweighed, "Pointers that are overruled"),
+            (agreement.disagree, "Pointers that contradict the stack"),
+            (agreement.same_layout, "Pointers that contradict the stack because the compiler merged functions"),
+            (agreement.owners_disagree, "Pointers that contradict other pointers to the same block"),
+            (agreement.outweighed, "Overruled pointers, whose blocks keep the types of the stacks"),
         ] {
             if count > 0 {
                 summary += &format!(" {text}: {count}.");

@@ -123,7 +123,7 @@ impl TypesCommand {
         let agreement = heap.agreement();
         if agreement.without_layout > 0 {
             text += &format!(
-                "\nWithout a layout: {}; a word of these blocks counts as a pointer if it contains the start of a block.\n",
+                "\nWithout a layout: {}; a word of these blocks counts as a pointer if it is the start address of a block.\n",
                 counted(agreement.without_layout)
             );
         }

@@ -121,9 +121,9 @@ impl<'f> VerdictBasis<'f> {
     }
 }
 
-/// The type of a block, from the innermost frames up to the first frame whose role is [`FrameRole::Other`]: all these
-/// frames allocate this block. The name of a function without inlined calls may be from another instance of the
-/// function. Then the caller's name contains the right type.
+/// The type of a block, from the frames between `start` and the first frame whose role is [`FrameRole::Other`]: all
+/// these frames allocate this block. If the linker has merged instances of a function, the function's name may contain
+/// the type of another instance. Then the caller's name contains the right type.
 fn typed<'f>(facts: &[&'f FrameFacts], start: usize) -> Option<(&'f FrameType, TypeCertainty, usize)> {
     let mut best: Option<(&'f FrameType, TypeCertainty, usize)> = None;
     for (index, facts_of) in facts.iter().enumerate().skip(start) {
