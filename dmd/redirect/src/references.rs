@@ -56,8 +56,8 @@ pub trait LoadedImage {
     /// The segments with code.
     fn code(&self) -> Vec<CodeSegment<'_>>;
 
-    /// Calls `each` with the address and value of aligned words: at least of those that hold addresses of the file. The
-    /// value is the address that the word refers to in the file.
+    /// Calls `each` with the address and value of every aligned word that holds an address of the file, and perhaps of
+    /// other words. The value is the address that the word refers to in the file.
     fn for_each_word(&self, each: &mut dyn FnMut(u64, u64));
 }
 

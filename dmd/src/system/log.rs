@@ -1,7 +1,7 @@
 //! DMD's messages on stderr: whole lines after `DMD[pid] `, each in one write.
 //!
-//! Messages stop if descriptor 2 refers to another file than at the start: a program may close it and open its own
-//! file under this number.
+//! Messages stop if descriptor 2 no longer refers to the same file as at the start: a program may close it and open its
+//! own file under this number.
 
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};

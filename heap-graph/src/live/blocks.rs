@@ -80,7 +80,7 @@ pub fn take_census(breakdown: &Breakdown) -> Result<CensusReport, TakeCensusErro
 /// "other" and have no class.
 ///
 /// Other threads may allocate during the call. The graph contains every block that lives during the whole call, and
-/// some other blocks. It does not contain the blocks of which the graph itself consists.
+/// some other blocks. It does not contain the graph's own blocks.
 ///
 /// # Errors
 ///

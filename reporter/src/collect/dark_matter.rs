@@ -69,8 +69,8 @@ pub(crate) fn add(
         row(
             "explicit/heap-unclassified/(rest)",
             rest,
-            "Memory in heap-allocated that no reporter claims and that is in no block of DMD. Negative if DMD has \
-             blocks that heap-allocated does not count, or if other threads allocated meanwhile.",
+            "Memory in heap-allocated that no reporter claims and that DMD has not recorded. Negative if DMD has \
+             recorded blocks that heap-allocated does not count, or if other threads allocated meanwhile.",
         );
     }
     sums.explicit = counted_twice;

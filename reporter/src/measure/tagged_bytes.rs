@@ -1,4 +1,4 @@
-//! The bytes of blocks with a tag that reports have counted. A reporter's report takes precedence over a tag.
+//! For each tag, the bytes that reports have already counted. A reporter's report takes precedence over a tag.
 
 use crate::allocator::tags::{TagNumber, TaggedBlock};
 

@@ -64,7 +64,7 @@ export class FlameView implements View {
     this.invert.type = "checkbox";
     this.invert.addEventListener("change", () => this.turn());
     const label = create("label");
-    setTip(label, "Show the zoomed part from the functions that allocated to their callers.");
+    setTip(label, "Start the zoomed part with the functions that allocated. Their callers are below them.");
     label.append(this.invert, " inverted");
     const out = create("button", "out", "Zoom out");
     out.type = "button";

@@ -60,8 +60,8 @@ impl DumpReadOptions {
         self
     }
 
-    /// Sets the maximum of entries. A block counts as one entry, and a trace or a frame as two entries. Eight words of
-    /// contents or eight frames of a trace count as one entry. Default: 10,000,000.
+    /// Sets the maximum number of entries. A block counts as one entry, and a trace or a frame as two entries. Eight
+    /// words of contents or eight frames of a trace count as one entry. Default: 10,000,000.
     #[must_use]
     pub fn max_entries(mut self, entries: usize) -> Self {
         self.max_entries = entries;

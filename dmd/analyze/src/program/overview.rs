@@ -66,7 +66,7 @@ fn is_in_program(frame: &CallFrame<'_>) -> bool {
     })
 }
 
-/// The explanation of which blocks at the peak count as reported.
+/// Explains which blocks at the peak count as reported.
 const REPORTED_SINCE: &str =
     "Reporters ran later. A block counts as reported if they reported a block of the same stack.\n";
 

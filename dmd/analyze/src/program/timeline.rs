@@ -30,13 +30,13 @@ impl TimelineOptions {
         Self { slices, ..self }
     }
 
-    /// Sets the maximum of rows. Smaller stacks share rows. Default: 3,000.
+    /// Sets the maximum number of rows. Smaller stacks share rows. Default: 3,000.
     #[must_use]
     pub fn rows(self, rows: usize) -> Self {
         Self { rows, ..self }
     }
 
-    /// Sets the maximum of cells. If the table would have more cells, slices become longer. Default: 1,000,000.
+    /// Sets the maximum number of cells. If the table would have more cells, slices become longer. Default: 1,000,000.
     #[must_use]
     pub fn cells(self, cells: usize) -> Self {
         Self { cells, ..self }
@@ -49,7 +49,7 @@ impl Default for TimelineOptions {
     }
 }
 
-/// The maximum of slices.
+/// The maximum number of slices.
 const MOST_SLICES: u64 = 10_000;
 
 /// The blocks of a recording by stack, and by the slices of time in which they were allocated and freed.

@@ -17,7 +17,7 @@ impl ByteAllowance {
         Self { most, left: AtomicU64::new(most) }
     }
 
-    /// The maximum of bytes.
+    /// The maximum number of bytes.
     pub(super) fn most(&self) -> u64 {
         self.most
     }

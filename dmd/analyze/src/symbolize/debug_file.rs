@@ -328,8 +328,8 @@ impl<'s> DebugFile<'s> {
     }
 }
 
-/// The name of an async function for its code: `app::load<u8>` for `app::load::{async_fn#0}<u8>`. A name without a
-/// function between the crate and `{async_fn#0}` stays unchanged.
+/// The name of the async function whose body has this name: `app::load<u8>` for `app::load::{async_fn#0}<u8>`. A name
+/// without a function between the crate and `{async_fn#0}` stays unchanged.
 fn async_function(mut name: String) -> String {
     let code = match *segments(&name) {
         [_, _, .., last] if last.starts_with("{async_fn#") => last.len(),

@@ -42,7 +42,7 @@ fn the_end_is_as_without_a_peak() {
     assert!(matches!(plain.at(DumpTime::Peak), Err(AnalyzeError::NoPeak)));
 }
 
-/// 103 bytes in seven blocks, of which no size is known.
+/// 103 bytes in seven blocks with unknown sizes.
 #[test]
 fn blocks_of_the_peak_have_a_mean_size() {
     let dump = read(with_peak(PEAK)).unwrap().at(DumpTime::Peak).unwrap();

@@ -31,7 +31,7 @@ impl UnitCode {
         Self { low: None, length: None, ranges: None, lists: DebugRngListsBase(lists), is_foreign: false }
     }
 
-    /// Whether the unit is written in another language than Rust.
+    /// Whether the unit is written in a language other than Rust.
     pub(super) fn is_foreign(&self) -> bool {
         self.is_foreign
     }
