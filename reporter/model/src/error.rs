@@ -64,7 +64,7 @@ impl fmt::Display for ReadError {
             Self::GzipTrailing => f.write_str("trailing garbage after the compressed data"),
             Self::NotUtf8(at) => write!(f, "invalid UTF-8 at byte {at}"),
             Self::NotJson(at, expected) => write!(f, "not JSON: expected {expected} at byte {at}"),
-            Self::TooDeep(at) => write!(f, "nested deeper than 128 at byte {at}"),
+            Self::TooDeep(at) => write!(f, "nested more than 128 levels deep at byte {at}"),
             Self::ValueTooLong(limit) => write!(f, "one value is longer than {limit} bytes"),
             Self::TooManyReports(limit) => write!(f, "more than {limit} reports"),
             Self::TooLarge(limit) => write!(f, "contains more than {limit} bytes of text"),

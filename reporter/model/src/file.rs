@@ -61,8 +61,8 @@ impl ReadOptions {
 ///
 /// # Errors
 ///
-/// If `path` is not a regular file (the reader never waits for a pipe), or if the file as a whole is not a
-/// memory report; see [`ReadError`].
+/// Returns an error if `path` is not a regular file (the reader never waits for a pipe), or if the file as a whole is
+/// not a memory report; see [`ReadError`].
 pub fn read(path: impl AsRef<Path>) -> Result<ReportSet, ReadError> {
     read_with(path, &ReadOptions::default())
 }
@@ -101,8 +101,9 @@ pub fn read_from(reader: impl Read, options: &ReadOptions) -> Result<ReportSet, 
 ///
 /// # Errors
 ///
-/// If the file cannot be created or written. [`Unsupported`](io::ErrorKind::Unsupported) if the name ends in `.gz`
-/// and this crate is built without the feature `gzip`.
+/// Returns an error if the file cannot be created or written. The error is
+/// [`Unsupported`](io::ErrorKind::Unsupported) if the name ends in `.gz` and this crate is built without the feature
+/// `gzip`.
 pub fn write(path: impl AsRef<Path>, set: &ReportSet) -> io::Result<()> {
     let path = path.as_ref();
     let is_compressed = path.extension().is_some_and(|extension| extension == "gz");
@@ -128,7 +129,7 @@ pub const COMPRESSION: u32 = 6;
 ///
 /// # Errors
 ///
-/// If `writer` fails.
+/// Returns an error if `writer` fails.
 #[cfg(feature = "gzip")]
 pub fn write_compressed(mut writer: impl Write, set: &ReportSet, level: u32) -> io::Result<()> {
     compress(&mut writer, set, level)
@@ -147,7 +148,7 @@ fn compress(writer: &mut dyn Write, set: &ReportSet, level: u32) -> io::Result<(
 ///
 /// # Errors
 ///
-/// If `writer` fails.
+/// Returns an error if `writer` fails.
 pub fn write_to(mut writer: impl Write, set: &ReportSet) -> io::Result<()> {
     write::document(&mut writer, set)
 }

@@ -38,7 +38,7 @@ impl NewFile {
     ///
     /// # Errors
     ///
-    /// If the path has no file name, or the file cannot be created.
+    /// Returns an error if the path has no file name, or if the file cannot be created.
     pub fn create(path: &Path, readers: Readers) -> io::Result<Self> {
         const TRIES: usize = 100;
         let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
@@ -75,7 +75,8 @@ impl NewFile {
     ///
     /// # Errors
     ///
-    /// If the file cannot be renamed: in a sticky folder such as `/tmp`, the file of another user cannot be replaced.
+    /// Returns an error if the file cannot be renamed. For example, in a sticky folder such as `/tmp` a user cannot
+    /// replace the file of another user.
     pub fn finish(&mut self) -> io::Result<()> {
         if let Some(incomplete) = &self.incomplete {
             fs::rename(incomplete, &self.path)?;
@@ -88,8 +89,8 @@ impl NewFile {
     ///
     /// # Errors
     ///
-    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if the name is taken: the caller may try another name. Any
-    /// other error if the file cannot be renamed.
+    /// Returns [`AlreadyExists`](io::ErrorKind::AlreadyExists) if the name is taken; the caller may then try another
+    /// name. Returns another error if the file cannot be renamed.
     pub fn finish_new(&mut self, path: &Path) -> io::Result<()> {
         let Some(incomplete) = &self.incomplete else { return Ok(()) };
         match fs::hard_link(incomplete, path) {
@@ -132,8 +133,8 @@ impl Destination {
     ///
     /// # Errors
     ///
-    /// If there are too many links, or if another user has created a pipe or a device in such a folder. That user
-    /// must not receive the content.
+    /// Returns an error if there are too many links, or if another user has created a pipe or a device in such a
+    /// folder. That user must not receive the content.
     pub fn at_path(path: &Path) -> io::Result<Self> {
         const MOST_LINKS: usize = 40;
         let mut path = path.to_owned();
@@ -167,7 +168,7 @@ impl Destination {
 ///
 /// # Errors
 ///
-/// The error of `write`, or of creating or renaming the file.
+/// Returns the error of `write`, or the error of creating or renaming the file.
 pub fn write<T, E: From<io::Error>>(
     path: &Path,
     readers: Readers,

@@ -88,7 +88,7 @@ impl<S: TextStore> TextPool<S> {
     ///
     /// # Panics
     ///
-    /// If the pool has no such number.
+    /// Panics if the pool has no such number.
     pub fn get(&self, number: u32) -> &S::Text {
         text(&self.store, &self.ends, number as usize)
     }

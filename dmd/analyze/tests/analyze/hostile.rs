@@ -152,7 +152,7 @@ fn nesting_is_bounded() {
         deep.clone(),
     ] {
         let message = message(&text);
-        assert!(message.starts_with("nested deeper than 128 at byte "), "{message}");
+        assert!(message.starts_with("nested more than 128 levels deep at byte "), "{message}");
     }
 }
 

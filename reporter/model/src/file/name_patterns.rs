@@ -35,7 +35,7 @@ impl NamePatterns {
             set.warn(Warning::new(
                 WarningKind::Unavailable,
                 KEY,
-                format!("{} patterns are wrong, too long or too many", self.bad),
+                format!("{} patterns are ignored: wrong, too long or too many", self.bad),
             ));
         }
     }

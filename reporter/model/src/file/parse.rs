@@ -16,7 +16,7 @@ use super::warning;
 
 /// The largest number of bad reports with their own warnings. The reader counts further bad reports in one warning.
 const MAX_WARNINGS: usize = 1000;
-/// The error shows a foreign version as written, up to this many characters.
+/// The error shows an unsupported version as written, up to this many characters.
 const MAX_VERSION: usize = 40;
 
 pub(super) fn document<R: Read>(
@@ -29,7 +29,7 @@ pub(super) fn document<R: Read>(
     found.check()
 }
 
-/// The members of an object of the format.
+/// The members that the reader has found in the document, or in the document inside `memory_report`.
 #[derive(Default)]
 struct DocumentMembers {
     version: Option<String>,
@@ -102,7 +102,7 @@ impl<R: Read> DocumentReader<'_, R> {
         }
     }
 
-    /// Parses an object of the format; its members are `depth` levels deep.
+    /// Parses the document, or the document inside `memory_report`; its members are `depth` levels deep.
     fn object(
         &mut self,
         depth: u32,

@@ -272,7 +272,7 @@ impl ValueSkip {
         Self { base: depth, depth: 0, objects: 0, next: NextToken::Value }
     }
 
-    /// Continues the skip. When it needs more text, all text before the cursor is finished.
+    /// Continues the skip. When it needs more text, it does not need the text before the cursor again.
     pub fn run(&mut self, scan: &mut TextScan<'_>) -> Result<(), ScanStop> {
         while !self.step(scan)? {}
         Ok(())

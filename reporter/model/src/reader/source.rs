@@ -31,7 +31,7 @@ impl<R: Read> TextSource<R> {
     ///
     /// # Errors
     ///
-    /// If `reader` fails or is empty, or if its data is compressed and the feature `gzip` is missing.
+    /// Returns an error if `reader` fails or is empty, or if its data is compressed and the feature `gzip` is missing.
     pub fn open(mut reader: R) -> Result<Self, ReadError> {
         // Reads a whole block, so that later reads start at a multiple of the block size: reads from odd offsets of a
         // file take several times as long.
@@ -56,7 +56,7 @@ impl<R: Read> TextSource<R> {
     ///
     /// # Errors
     ///
-    /// If the reader fails, or if compressed data is damaged or truncated.
+    /// Returns an error if the reader fails, or if compressed data is damaged or truncated.
     #[cfg_attr(
         not(feature = "gzip"),
         allow(unused_variables, reason = "only faults of compressed data have a place")

@@ -48,7 +48,8 @@ impl<R: Read> TextWindow<R> {
     ///
     /// # Errors
     ///
-    /// If `take` fails, if the source fails or ends too early, or if the text or one value is too long.
+    /// Returns an error if `take` fails, if the source fails or ends too early, or if the text or one value is too
+    /// long.
     pub fn take<T>(
         &mut self,
         mut take: impl FnMut(&mut TextScan<'_>) -> Result<T, ScanStop>,
@@ -67,8 +68,8 @@ impl<R: Read> TextWindow<R> {
         }
     }
 
-    /// Like [`take`](Self::take), for a value that `take` can process piece by piece: when `take` needs more text, all
-    /// text before the cursor is finished.
+    /// Like [`take`](Self::take), for a value that `take` can process piece by piece: when `take` needs more text, it
+    /// does not need the text before the cursor again.
     ///
     /// # Errors
     ///

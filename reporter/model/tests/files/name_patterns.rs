@@ -58,7 +58,7 @@ fn what_is_no_pair_of_texts_is_told() {
     ] {
         let set = read(document(patterns)).unwrap();
         assert_eq!(set.name_patterns().len(), good, "{patterns}");
-        let expected = format!("normalizeNames: {bad} patterns are wrong, too long or too many");
+        let expected = format!("normalizeNames: {bad} patterns are ignored: wrong, too long or too many");
         assert_eq!(warnings(&set), if bad == 0 { vec![] } else { vec![expected] });
     }
 }
@@ -70,7 +70,7 @@ fn there_are_not_many_and_they_are_not_long() {
     let many: Vec<_> = (0..120).map(|i| format!("[\"{i}\", \"\"]")).collect();
     let set = read(document(&format!("[{}]", many.join(",")))).unwrap();
     assert_eq!(set.name_patterns().len(), 100);
-    assert_eq!(warnings(&set), ["normalizeNames: 20 patterns are wrong, too long or too many"]);
+    assert_eq!(warnings(&set), ["normalizeNames: 20 patterns are ignored: wrong, too long or too many"]);
 }
 
 #[test]

@@ -73,12 +73,12 @@ fn deep_nesting_anywhere() {
         let deep = |n: usize| format!("{}1{}", open.repeat(n), close.repeat(n));
         for key in ["unknown", "version", "hasMozMallocUsableSize", "reports", "memory_report"] {
             let text = format!("{{\"{key}\": {}}}", deep(100_000));
-            assert!(error(text).starts_with("nested deeper than 128 at byte "), "{key}");
+            assert!(error(text).starts_with("nested more than 128 levels deep at byte "), "{key}");
         }
         let element = report(&format!("\"unknown\": {}", deep(100_000)));
-        assert!(error(document(&element)).starts_with("nested deeper than 128 at byte "));
-        assert!(error(document(&deep(100_000))).starts_with("nested deeper than 128 at byte "));
-        assert!(error(deep(100_000)).starts_with("nested deeper than 128 at byte "));
+        assert!(error(document(&element)).starts_with("nested more than 128 levels deep at byte "));
+        assert!(error(document(&deep(100_000))).starts_with("nested more than 128 levels deep at byte "));
+        assert!(error(deep(100_000)).starts_with("nested more than 128 levels deep at byte "));
         let text = format!("{{\"unknown\": {}, {}", deep(127), &document("")[1..]);
         assert_eq!(read(text).unwrap().len(), 0);
     }

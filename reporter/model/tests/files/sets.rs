@@ -1,4 +1,4 @@
-//! Sets as collections: reading, comparing and extending them.
+//! Sets as lists of reports: reading, comparing and extending them.
 
 use memory_report::{Kind, Report, ReportSet, Units, Warning, WarningKind};
 
@@ -25,7 +25,7 @@ fn sets_are_collected_extended_and_read_in_order() {
 fn sets_are_equal_if_their_files_are() {
     let reports = [report("explicit/a", 1), report("explicit/b", 2)];
     let set: ReportSet = reports.into_iter().collect();
-    // The other set is appended from two sets, so its texts are at other offsets.
+    // The other set consists of two sets, one appended to the other, so its texts are at other offsets.
     let mut other: ReportSet = [reports[0]].into_iter().collect();
     other.append([reports[1]].into_iter().collect());
     assert_eq!(set, other);
