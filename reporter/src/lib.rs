@@ -45,7 +45,7 @@
 //!
 //! # What is exact
 //!
-//! Computed sizes equal the requested bytes for all collections of std, with two exceptions. After removals, about
+//! Computed sizes equal the requested bytes for all containers of std, with two exceptions. After removals, about
 //! one hash table in a thousand is counted with half of its size. An emptied `BTreeMap` may keep one invisible leaf.
 //! Measured sizes equal the usable bytes if the walk can see the start of a block. For hash tables, B-tree and list
 //! nodes and some `VecDeque`s, the walk can see only addresses inside the block. It then counts the requested bytes,

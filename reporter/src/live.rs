@@ -14,7 +14,7 @@
 //! folder.
 //!
 //! A request is one line of JSON of at most [`MAX_REQUEST`] bytes, with `version` ([`VERSION`]) and
-//! `request`; unknown keys are ignored. The answer ends with the connection. An error is one line,
+//! `request`; unknown keys are ignored. After the answer, the process closes the connection. An error is one line,
 //! `{"version":1,"error":"..."}`.
 //!
 //! | request | more keys | answer |
@@ -58,7 +58,7 @@
 //! [`answer_here`](crate::answer_here). Signal handlers of the program do not run on the threads that listen and
 //! answer.
 //!
-//! A process that ends waits until it has sent the dumps that peers have asked for, for at most half a minute.
+//! When a process ends, it first sends the dumps that peers have requested. It waits at most half a minute for this.
 //!
 //! The child process of a fork neither answers nor listens. It may call [`listen`] for itself.
 

@@ -219,7 +219,7 @@ impl DarkMatterRow {
 
     fn describe(&self) -> String {
         let estimate = if self.estimated { " An estimate from the blocks with a stack." } else { "" };
-        // A block that was reported twice has the names of its reporters.
+        // For blocks that were reported twice, the detail is the names of the reporters.
         match &*self.detail {
             reporters if self.twice && !reporters.is_empty() => {
                 format!(

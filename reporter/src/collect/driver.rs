@@ -104,9 +104,10 @@ impl CollectOptions {
         self
     }
 
-    /// While DMD records in dark-matter mode, the collection marks the blocks that it counts. It then adds DMD's rows
-    /// about all other blocks below `explicit/heap-unclassified`. For the rows, DMD looks up symbols in this process:
-    /// with much debug information the lookup takes seconds, and more memory than the program. Default: yes.
+    /// While DMD records in dark-matter mode, the collection marks the blocks that it counts. Below
+    /// `explicit/heap-unclassified` it then adds DMD's rows about all other blocks. For the rows, DMD looks up
+    /// symbols in this process: with much debug information the lookup takes seconds, and more memory than the
+    /// program. Default: yes.
     #[must_use]
     pub fn dark_matter(mut self, dark_matter: bool) -> Self {
         self.dark_matter = dark_matter;
@@ -317,7 +318,7 @@ impl<'a> CollectionDriver<'a> {
     }
 
     /// Runs the built-in reporters. Warns if `heap-allocated` is missing. Reporters of the program must not use the
-    /// paths of these rows.
+    /// paths of the built-in reports.
     fn run_builtin(&mut self) {
         for reporter in builtin::reporters() {
             self.run(&ReporterName::ask(reporter), reporter);

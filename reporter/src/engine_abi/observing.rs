@@ -124,7 +124,7 @@ pub fn site_type(site: u64) -> Option<String> {
 pub(crate) enum NoLog {
     /// No engine records allocations.
     NotRecording,
-    /// The engine has its largest number of logs, or no memory for this log.
+    /// The engine already has the maximum number of logs, or has no memory for this log.
     NoRoom,
     /// The engine records only a sample, so a log would miss allocations.
     Sampling,

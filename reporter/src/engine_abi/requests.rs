@@ -1,4 +1,4 @@
-//! Requests of the socket that an engine performs: dumps, and recording for a limited time.
+//! The work of an engine for requests on the socket: dumps, copies of the process, and recording for a limited time.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::time::Duration;

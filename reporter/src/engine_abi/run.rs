@@ -28,7 +28,7 @@ impl MarkingRun {
     }
 }
 
-/// One reporter of a run. The engine marks blocks for it.
+/// One reporter of a run. The engine marks blocks for this reporter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReporterMarker {
     run: MarkingRun,

@@ -18,7 +18,7 @@ use super::turns;
 /// The name of the request.
 pub(super) const REQUEST: &str = "dmd-dump";
 
-/// The time that the end of the process waits for answers.
+/// The maximum time that an ending process waits until its dumps are sent.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
@@ -59,7 +59,7 @@ fn change_sending(change: impl Fn(u64) -> u64) {
 /// Waits until all dumps are sent, for a bounded time: the process is about to end.
 pub(super) fn finish() {
     let begun = Instant::now();
-    // A reporter that ends the process would wait for its own dump.
+    // If a reporter ends the process, do not wait: the dump for which the reporter runs could not finish.
     while !isolation::is_reporting()
         && sending(SENDING.load(Ordering::Acquire)) > 0
         && begun.elapsed() < LONGEST_WAIT
@@ -91,7 +91,7 @@ pub(super) fn temporary(write: impl FnOnce(&CStr) -> io::Result<()>) -> io::Resu
     let name = CString::new(path.as_os_str().as_encoded_bytes())?;
     write(&name).map_err(|error| match error.kind() {
         io::ErrorKind::Unsupported => {
-            io::Error::new(io::ErrorKind::Unsupported, "DMD records nothing in this process now")
+            io::Error::new(io::ErrorKind::Unsupported, "DMD does not record this process now")
         }
         _ => error,
     })?;

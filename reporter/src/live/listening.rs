@@ -35,7 +35,8 @@ impl ListenOptions {
 ///
 /// # Errors
 ///
-/// If the folder exists and other users can read it or replace it, or on a system without Unix sockets.
+/// Returns an error if the folder exists and other users can read it or replace it, or on a system without Unix
+/// sockets.
 pub fn folder() -> Result<PathBuf, ListenError> {
     let folder = platform::socket_folder()?;
     match platform::check_private_folder(&folder) {
@@ -57,8 +58,9 @@ pub fn folder() -> Result<PathBuf, ListenError> {
 ///
 /// # Errors
 ///
-/// If the folder of sockets is not private to the user, if the socket or the thread cannot be created, or on a system
-/// without Unix sockets. The process then does not listen. A program that continues should print the error.
+/// Returns an error if the folder of sockets is not private to the user, if the socket or the thread cannot be created,
+/// or on a system without Unix sockets. The process then does not listen. A program that continues should print the
+/// error.
 pub fn listen() -> Result<(), ListenError> {
     listen_with(&ListenOptions::new())
 }

@@ -85,7 +85,7 @@ impl PeerLog {
         let recording = StartedEngine::start()?;
         observer.set_tracking_allocation_sites(true).map_err(|error| match error {
             ObserverError::NoRoom => {
-                io::Error::other("cannot open a log: 16 observers already have one, or memory is short")
+                io::Error::other("cannot open a log: 16 logs are already open, or memory is short")
             }
             ObserverError::Sampling => io::Error::other(
                 "cannot open a log: DMD records only a sample, and a log needs all allocations",

@@ -191,7 +191,7 @@ fn record(peer: &mut Peer, path: &str) -> io::Result<()> {
 /// Sends the reason why there is no copy.
 fn refuse_copy(peer: &mut Peer, error: &io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::Unsupported {
-        return refuse(peer, "DMD records nothing in this process now, or the system cannot copy processes");
+        return refuse(peer, "DMD does not record this process now, or the system cannot copy processes");
     }
     refuse(peer, &format!("cannot copy the process: {error}"))
 }

@@ -25,8 +25,8 @@ use super::turns::{DEADLINE, collect_alone, minimize_alone};
 ///
 /// # Errors
 ///
-/// If `folder` is not a folder, if one of the signals already has a handler, if the pipe or the thread cannot be
-/// created, or on a system without such signals.
+/// Returns an error if `folder` is not a folder, if one of the signals already has a handler, if the pipe or the thread
+/// cannot be created, or on a system without such signals.
 pub fn listen_to_signals(folder: impl Into<PathBuf>) -> Result<(), ListenError> {
     let folder = folder.into();
     // The program may change its working directory later.

@@ -1,4 +1,4 @@
-//! The layouts of blocks to which std's collections give no access. This module copies the types of std's nodes. The
+//! The layouts of blocks to which std's containers give no access. This module copies the types of std's nodes. The
 //! tests compare its layouts with a counting allocator on every toolchain.
 
 pub(crate) mod btree;

@@ -106,7 +106,7 @@ pub trait Reading: WalkObserver + Sized {
     /// Whether the walk may merge consecutive parts of one kind into one, with [`WalkObserver::merged`].
     const MERGES: bool = false;
 
-    /// [`NAMES`](Self::NAMES). Only [`ErasedReading`] overrides the method, and returns the value of the reading
+    /// Returns [`NAMES`](Self::NAMES). Only [`ErasedReading`] overrides the method: it returns the value of the reading
     /// behind it.
     #[inline(always)]
     fn wants_names(&self) -> bool {

@@ -38,7 +38,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         self.typed_part(edge, value, T::NEEDS_WALK, T::size_of_excluding_this)
     }
 
-    /// For the derive: measures a part, with two items of the impl of the part's type.
+    /// For the derive: measures a part. The last two arguments are items of the impl of the part's type.
     ///
     /// `walk` is a function pointer, which inlining removes. With a generic function, the compiler would report the
     /// error about a type without an impl again, for the type of the function. A function that could need a drop would

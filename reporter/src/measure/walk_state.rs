@@ -2,7 +2,7 @@
 //! measure.
 //!
 //! In a collection, each reporter starts from the blocks that earlier reporters counted (`counted_before`, which does
-//! not change here) and collects its own blocks. The driver adds a reporter's blocks to `counted_before` only if the
+//! not change here) and records its own blocks. The driver adds a reporter's blocks to `counted_before` only if the
 //! reporter succeeds: a reporter whose reports are left out has counted no blocks. A report that panics counts no
 //! blocks either, even if the reporter catches the panic.
 

@@ -33,7 +33,7 @@ impl fmt::Display for ListenError {
             Self::NotAFolder(path) => write!(f, "{}: not a folder", path.display()),
             Self::ForeignOwner(path, uid) => write!(f, "{}: belongs to user {uid}", path.display()),
             Self::NotPrivate(path, mode) => {
-                write!(f, "{}: is open to other users (mode {mode:03o})", path.display())
+                write!(f, "{}: is open to other users (mode {mode:03o}): restrict its mode", path.display())
             }
             Self::Io(path, error) => write!(f, "{}: {error}", path.display()),
             Self::Thread(error) => write!(f, "cannot start the listening thread: {error}"),

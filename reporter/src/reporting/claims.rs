@@ -6,9 +6,9 @@
 //! blocks have been marked since their allocation. The blocks of all other amounts are unknown, so DMD still lists
 //! these blocks as unreported.
 //!
-//! Invariant: each byte of a named block covers at most one claimed byte of its reporter. After a reporter has read a
-//! counter, its next amounts count as the counter's bytes. After a `split`, its next amounts count as the split's
-//! bytes, until all of them are reported.
+//! Invariant: each byte of a named block covers at most one claimed byte of its reporter. After a reporter has called
+//! `split` or read a counter, its next amounts claim the bytes of these blocks, the oldest first, until all of these
+//! bytes are claimed.
 
 use std::collections::VecDeque;
 

@@ -41,8 +41,8 @@ pub struct MemoryCounter {
     bytes: AtomicUsize,
     /// With DMD: the bytes of the blocks that `allocated` has marked.
     marked: AtomicUsize,
-    /// With DMD: whether [`CountingMalloc`] uses this counter and has marked its blocks. With sampling, DMD records
-    /// only some blocks.
+    /// With DMD: whether [`CountingMalloc`] uses this counter and has marked a block. All bytes of the counter then
+    /// count as marked, although DMD with sampling records only some of the blocks.
     is_marked: AtomicBool,
 }
 

@@ -213,7 +213,7 @@ impl ThreadGuards {
         self.made
     }
 
-    /// Guards may be dropped in any order.
+    /// Removes the guard with this number, which need not be the newest guard.
     fn remove(&mut self, place: u64) {
         if let Some(index) = self.guards.iter().rposition(|guard| guard.0 == place) {
             self.guards.remove(index);

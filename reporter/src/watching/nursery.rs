@@ -36,8 +36,8 @@ pub struct NurseryRegistration(u64);
 /// range. It also has `in_nursery` if its block contains a range that was registered after the allocation: this is the
 /// block of the chunk itself.
 ///
-/// A block is not in a nursery if the registration ended before the block's allocation, provided that fewer than 1024
-/// other registrations have ended since. If the program freed a block before an arena used its memory, the block
+/// A range counts for blocks that were allocated before its registration ended. After 1024 more registrations have
+/// ended, the range no longer counts. If the program freed a block before an arena used the block's memory, the block
 /// counts as the arena's.
 ///
 /// ```

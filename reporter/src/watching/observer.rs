@@ -193,7 +193,8 @@ impl MemoryObserver {
     ///
     /// # Errors
     ///
-    /// [`ObserverError::NotRecording`], [`ObserverError::Sampling`] or [`ObserverError::NoRoom`].
+    /// Returns [`ObserverError::NotRecording`], [`ObserverError::Sampling`] or [`ObserverError::NoRoom`] if DMD cannot
+    /// log allocations for this observer.
     pub fn set_tracking_allocation_sites(&self, tracking: bool) -> Result<(), ObserverError> {
         let mut state = self.state();
         if !tracking {
@@ -218,7 +219,7 @@ impl MemoryObserver {
     ///
     /// # Errors
     ///
-    /// [`ObserverError::BadProbability`] if `probability` is not between 0 and 1.
+    /// Returns [`ObserverError::BadProbability`] if `probability` is not between 0 and 1.
     pub fn set_allocation_sampling_probability(&self, probability: f64) -> Result<(), ObserverError> {
         if !(0.0..=1.0).contains(&probability) {
             return Err(ObserverError::BadProbability(probability));
@@ -236,8 +237,8 @@ impl MemoryObserver {
     ///
     /// # Errors
     ///
-    /// [`ObserverError::BadLength`] for 0 and for 2^31 or more. [`ObserverError::NoRoom`] if there is no memory for
-    /// the log.
+    /// Returns [`ObserverError::BadLength`] for 0 and for 2^31 or more, and [`ObserverError::NoRoom`] if there is no
+    /// memory for the log.
     pub fn set_max_allocations_log_length(&self, length: u64) -> Result<(), ObserverError> {
         if !(1..=MAX_LENGTH).contains(&length) {
             return Err(ObserverError::BadLength(length));
@@ -267,7 +268,7 @@ impl MemoryObserver {
     ///
     /// # Errors
     ///
-    /// [`ObserverError::NotTracking`] while this observer does not track allocation sites.
+    /// Returns [`ObserverError::NotTracking`] if this observer does not track allocation sites.
     pub fn drain_allocations_log(&self) -> Result<Vec<AllocationsLogEntry>, ObserverError> {
         let state = self.state();
         let (log, _) = state.log.as_ref().ok_or(ObserverError::NotTracking)?;
@@ -295,7 +296,8 @@ impl MemoryObserver {
     }
 
     /// Calls `handler` with this observer and the statistics after each garbage collection, on the thread of the
-    /// collector, until the observer is dropped. The handler replaces the previous one; `None` removes it.
+    /// collector, until the observer is dropped. `handler` replaces the previous handler; `None` removes the previous
+    /// handler.
     ///
     /// ```
     /// use memory_reporter::watching::{GarbageCollectionCycle, MemoryObserver};
@@ -333,7 +335,7 @@ impl MemoryObserver {
     }
 
     /// Calls `handler` with this observer and the text of the panic if the handler of garbage collections panics.
-    /// `handler` replaces the previous one; `None` removes it.
+    /// `handler` replaces the previous handler; `None` removes the previous handler.
     pub fn set_uncaught_exception_handler(&self, handler: Option<Arc<UncaughtExceptionHandler>>) {
         let before = core::mem::replace(&mut self.state().uncaught_exception, handler);
         drop(before);

@@ -45,7 +45,9 @@ fn an_open_folder_is_refused() {
             fs::set_permissions(folder, Permissions::from_mode(bits)).unwrap();
         });
         assert!(
-            error.ends_with(&format!("about-memory: is open to other users (mode {bits:03o})")),
+            error.ends_with(&format!(
+                "about-memory: is open to other users (mode {bits:03o}): restrict its mode"
+            )),
             "{error}"
         );
     }

@@ -74,7 +74,9 @@ fn a_folder_that_others_can_look_into_is_not_used() {
     let folder = herd.folder().display().to_string();
     assert_eq!(
         stderr(&output),
-        format!("about-memory: cannot list processes: {folder}: is open to other users (mode 755)\n")
+        format!(
+            "about-memory: cannot list processes: {folder}: is open to other users (mode 755): restrict its mode\n"
+        )
     );
     fs::remove_dir(herd.folder()).unwrap();
     symlink("/", herd.folder()).unwrap();

@@ -102,8 +102,8 @@ impl ListenerState {
 
     fn accept_all(&self, answer: impl Fn(Peer)) {
         while !self.stopped.load(Ordering::SeqCst) && self.is_there() {
-            // A thread of a host may have continued to wait on a socket that the program opened with this number
-            // meanwhile.
+            // The program may have opened another socket with this number meanwhile, and a thread of a host may
+            // have waited for that socket.
             if !is_ready(self.socket.as_raw_fd(), libc::POLLIN, None) || !self.is_there() {
                 continue;
             }

@@ -10,8 +10,8 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// The longest line that is read as a whole. The kernel writes at most a page for a path, and up to four bytes for
-/// each byte.
+/// The longest line that is read as a whole. A path in a line has at most one page of bytes, and the kernel may escape
+/// a byte as four bytes.
 const LONGEST_LINE: u64 = 1 << 16;
 /// The largest size of a file with one value or one line. Real files are far shorter.
 const SHORT_FILE: u64 = 1 << 16;

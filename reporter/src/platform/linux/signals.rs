@@ -86,7 +86,7 @@ fn set_handler(signal: i32) -> Result<(), ListenError> {
     Ok(())
 }
 
-/// Does not allocate, lock or panic, and keeps `errno`.
+/// Handles a signal. This function does not allocate, lock or panic, and keeps `errno`.
 #[allow(unsafe_code, reason = "calls the kernel")]
 extern "C" fn handle(signal: i32) {
     // SAFETY: `getpid` has no precondition.
