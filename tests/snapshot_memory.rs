@@ -13,7 +13,8 @@ use heap_graph::snapshot::{SnapshotReadOptions, SnapshotWriteOptions, read_from,
 use heap_graph::{Graph, GraphBuilder, NodeId, NodeParts};
 use tests::{Random, peak};
 
-/// The maximum memory for each unpacked byte, in bytes, even while arrays grow. Files with the smallest nodes need 5.
+/// The maximum memory for each unpacked byte, in bytes, even while arrays grow. Files with the smallest nodes need 5
+/// bytes.
 const FOR_EACH_BYTE: usize = 16;
 /// The memory for buffers and for the decompressor, in bytes.
 const ALWAYS: usize = 600_000;

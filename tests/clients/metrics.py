@@ -1,4 +1,4 @@
-"""The Python client's parsers, and promtool if its path is the second argument: bytes of each kind."""
+"""Compares the bytes of each kind, as the Python client parses them. promtool (second argument) checks the files."""
 
 import subprocess
 import sys

@@ -71,7 +71,7 @@ def check(server, program):
         stored = {series(result["metric"]) for result in query(name)}
         wanted = {series(sample.labels) for sample in own if sample.name == name}
         assert stored == wanted, (name, stored ^ wanted)
-    # The program gets no more greetings.
+    # The program no longer receives greetings, so this amount does not change between the two requests.
     [stored] = query('memory_report_bytes{path="explicit/greeted"}')
     [wanted] = [sample.value for sample in own if sample.labels.get("path") == "explicit/greeted"]
     assert int(stored["value"][1]) == wanted > NAMES * 24, (stored, wanted)

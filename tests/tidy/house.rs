@@ -45,7 +45,7 @@ fn folder(wanted: &str) -> String {
     published().into_iter().find(|folder| name(folder) == wanted).unwrap()
 }
 
-/// A box for each crate, above all crates on which it depends. A line that follows from other lines is left out.
+/// A box for each crate, above all crates on which it depends. A line shows a dependency, unless other lines imply it.
 fn picture() -> String {
     let crates = dependencies();
     let mut rows: Vec<Vec<&str>> = Vec::new();

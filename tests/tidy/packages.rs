@@ -156,7 +156,7 @@ fn libdmd_has_the_same_manifest_in_the_package() {
     for key in ["version", "edition"] {
         assert_eq!(package["package"][key], settings["package"][key], "{key}");
     }
-    // A dependency of the workspace inherits its version, and adds its features to the features of the workspace.
+    // A dependency with `workspace = true` has the workspace's version, and adds its own features to the workspace's.
     let whole = |name: &str, dependency: &toml::Value| {
         let inherited = settings["dependencies"].get(name).filter(|_| dependency.get("workspace").is_some());
         let field = |of: Option<&toml::Value>, key: &str| of.and_then(|of| of.get(key)).cloned();

@@ -1,4 +1,4 @@
-//! Repeats one allocation and its end, to measure the cost of an allocation hook that is switched off.
+//! Repeats one allocation and its deallocation, to measure the cost of an allocation hook that is switched off.
 
 use std::alloc::{GlobalAlloc, Layout, System, alloc, dealloc};
 use std::hint::black_box;
@@ -7,9 +7,9 @@ use std::time::Instant;
 const PAIRS: u32 = 20_000;
 const ROUNDS: u32 = 2000;
 
-/// Prints the nanoseconds of an allocation and its end in the fastest round, with the program's allocator and with the
-/// system's functions. The difference is the cost of the hook. Rounds are short and alternate, so that both allocators
-/// have rounds in which the machine does no other work.
+/// Prints the nanoseconds of an allocation and its deallocation in the fastest round, with the program's allocator and
+/// with the system's functions. The difference is the cost of the hook. The rounds of the two allocators are short and
+/// alternate, so that both allocators have rounds in which the machine does no other work.
 pub(crate) fn print() {
     let layout = Layout::new::<[u64; 6]>();
     let (mut global, mut system) = (f64::INFINITY, f64::INFINITY);

@@ -1,4 +1,4 @@
-//! Handwritten walks: the minimum of work that visits all blocks.
+//! Handwritten walks: the least work with which a walk can visit all blocks.
 
 #![allow(unsafe_code, reason = "calls the C library, as a handwritten walk would")]
 

@@ -1,7 +1,7 @@
 //! The other crates: each measures the heap bytes below a value, without the value itself.
 //!
 //! The result is `None` if a crate has no impl for a type. If the bound of `Covered` is satisfied, the method lookup
-//! selects `Covered`. Otherwise it selects `NotCovered`, because this call needs one more reference.
+//! selects `Covered`: a call of `NotCovered` needs one more reference, so the lookup tries it later.
 
 use std::collections::HashSet;
 use std::ffi::c_void;

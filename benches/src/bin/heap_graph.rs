@@ -208,8 +208,8 @@ fn peak_megabytes<T>(run: impl FnOnce() -> T) -> Option<f64> {
 type Analysis = (&'static str, fn(&Graph));
 
 /// Compares the costs of the large graph and the small graph. The runs of the two graphs alternate, so that both graphs
-/// have the same noise. Other work of the machine fills the caches. This slows only the large graph, so the fastest
-/// runs are the most useful.
+/// have the same noise. Other work of the machine fills the caches and so slows only the large graph. The fastest runs
+/// contain the least of this effect, so they are the most useful.
 fn compare(small: &Graph, large: &Graph) {
     let analyses: [Analysis; 4] = [
         ("census default", |graph| drop(heap_graph::census(graph, &Breakdown::default()))),

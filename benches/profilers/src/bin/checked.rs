@@ -28,7 +28,7 @@ fn aside(body: impl FnOnce()) {
     INSIDE.set(false);
 }
 
-/// Selects blocks by their addresses, so that the selection is the same at the end of a block.
+/// Selects blocks by their addresses, so that `begun` and `ended` select the same blocks.
 fn is_picked(block: *mut u8) -> bool {
     (block.addr() >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56 == 0
 }
@@ -66,7 +66,7 @@ fn ended(block: *mut u8) {
     }
 }
 
-// SAFETY: every call is forwarded to `System`; `begun` and the code at a block's end do not touch the block.
+// SAFETY: every call is forwarded to `System`; `begun` and `ended` do not touch the block.
 unsafe impl GlobalAlloc for Checked {
     #[inline(never)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

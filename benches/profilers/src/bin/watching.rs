@@ -1,4 +1,5 @@
-//! Measures the cost of a log of allocations in a program that DMD records: nanoseconds for an allocation and its end.
+//! Measures the cost of a log of allocations in a program that DMD records: nanoseconds for an allocation and its
+//! deallocation.
 //!
 //! `DMD="--mode=live --stacks=full --quiet" cargo run --release -p profilers --bin watching`
 

@@ -1,5 +1,5 @@
 //! Checks that the timed runs are also correct: no block is lost, all blocks are counted, and stacks are equal to the
-//! stacks of a reference.
+//! stacks of a reference unwinder.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -95,7 +95,7 @@ pub(crate) fn stacks_are_the_references(
     for line in text.lines().filter_map(|line| line.strip_prefix("stack=")) {
         let (block, stack) = line.split_once(':').ok_or("no stack")?;
         let Some(ours) = ours.get(&u64::from_str_radix(block, 16)?) else {
-            // The block was freed after the dump.
+            // The program allocated this block after the dump.
             continue;
         };
         let mut reference = vec![];

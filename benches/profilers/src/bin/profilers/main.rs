@@ -67,14 +67,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     switched_off(&folder, rounds)
 }
 
-/// Prints the time that DMD adds to an allocation and its end if DMD is linked but switched off. The added time is the
-/// time of both calls with the program's allocator minus their time with the system's functions in the same process.
+/// Prints the time that DMD adds to an allocation and its deallocation if DMD is linked but switched off. The added
+/// time is the time of both calls with the program's allocator minus their time with the system's functions in the same
+/// process.
 /// The same difference in the plain program is the error of the measurement.
 fn switched_off(folder: &Path, rounds: usize) -> Result<(), Box<dyn Error>> {
     for name in ["linked", "plain"] {
         let program = Program::new(folder.join(name));
         let mut added = (0..rounds).map(|_| program.added_to_pair()).collect::<Result<Vec<_>, _>>()?;
-        println!("{name}, switched off: {:+.2} ns for an allocation and its end", median(&mut added));
+        println!("{name}, switched off: {:+.2} ns for an allocation and its free", median(&mut added));
     }
     Ok(())
 }

@@ -41,7 +41,7 @@ impl Program {
         Ok(Outcome { cpu: field(&text, "cpu")?, peak_kib: field(&text, "peak_kib")?, text })
     }
 
-    /// Nanoseconds that the program's allocator adds to an allocation and its end.
+    /// The nanoseconds that the program's allocator adds to an allocation and its deallocation.
     pub(crate) fn added_to_pair(&self) -> Result<f64, Box<dyn Error>> {
         let text = self.output(&["pairs"])?;
         Ok(field(&text, "pair_ns")? - field(&text, "system_pair_ns")?)
