@@ -38,7 +38,7 @@ fn dump(path: String) -> Result<(), Box<dyn Error>> {
     // SAFETY: the literal ends in 0.
     let function = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"DMDDump".as_ptr()) };
     if function.is_null() {
-        return Err("no DMDDump in this process".into());
+        return Err("this process has no function DMDDump: preload libdmd.so".into());
     }
     // SAFETY: `dmd.h` declares the function of this name with this type.
     let function: unsafe extern "C" fn(*const c_char) -> c_int = unsafe { std::mem::transmute(function) };

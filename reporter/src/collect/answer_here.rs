@@ -333,11 +333,11 @@ impl AskedThread {
                 (WarningKind::TimedOut, why)
             }
             ThreadProgress::Queued => {
-                let why = format!("other threads took all of the {} for answers", times::shortest(at_most));
+                let why = format!("other threads' answers took all of the {}", times::shortest(at_most));
                 (WarningKind::TimedOut, why)
             }
             ThreadProgress::Answering(_) => {
-                let why = format!("they still ran after {}", times::shortest(at_most));
+                let why = format!("a reporter still ran after {}", times::shortest(at_most));
                 (WarningKind::TimedOut, why)
             }
         };

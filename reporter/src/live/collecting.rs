@@ -28,7 +28,7 @@ pub fn answer_collections(collect: impl Fn() + Send + Sync + 'static) -> AnswerG
     let turn = CallerTurn::new();
     answer_requests(REQUEST, move |_, out| {
         let Some(_alone) = turn.try_take() else {
-            return Err(io::Error::other("garbage is still being collected"));
+            return Err(io::Error::other("garbage is still being collected; try again later"));
         };
         let resident_before = amounts::resident();
         collect();

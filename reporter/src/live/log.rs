@@ -44,7 +44,7 @@ impl StartedEngine {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => {
                     return Err(io::Error::other(
-                        "this process has no DMD that records or waits for requests",
+                        "no DMD records or waits in this process; start it with about-memory run --wait-for-track",
                     ));
                 }
                 // The engine already records for another purpose.

@@ -43,7 +43,7 @@ impl TrackingSession {
             Ok(()) => Ok(Self { has_peer: false }),
             Err(error) => Err(refused(error).unwrap_or_else(|error| match error.kind() {
                 io::ErrorKind::ExecutableFileBusy => {
-                    io::Error::other(format!("{path}: another process records into it"))
+                    io::Error::other(format!("{path}: another process records into this file"))
                 }
                 io::ErrorKind::ResourceBusy => io::Error::other(BUSY),
                 _ => io::Error::other(format!("{path}: {error}")),
@@ -73,9 +73,9 @@ const BUSY: &str = "DMD already records this process (request a dump instead), o
 /// `Ok` contains a readable error if no engine records or waits. `Err` contains any other error, unchanged.
 fn refused(error: io::Error) -> Result<io::Error, io::Error> {
     match error.kind() {
-        io::ErrorKind::Unsupported => {
-            Ok(io::Error::other("this process has no DMD that records or waits for requests"))
-        }
+        io::ErrorKind::Unsupported => Ok(io::Error::other(
+            "no DMD records or waits in this process; start it with about-memory run --wait-for-track",
+        )),
         _ => Err(error),
     }
 }

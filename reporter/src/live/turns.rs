@@ -86,7 +86,7 @@ pub(super) struct StillMinimizing;
 
 impl fmt::Display for StillMinimizing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("memory usage is still being minimized")
+        f.write_str("memory usage is still being minimized; try again later")
     }
 }
 

@@ -304,7 +304,7 @@ fn a_reporter_that_hangs_costs_itself_and_those_behind_it() {
     let set = collect(SHORT);
     let amounts = amounts(&set);
     assert_eq!(amounts["a-quick"], 1, "the reporter that ran before the stuck one");
-    let why = "some of its reports are missing: they still ran after 500ms";
+    let why = "some of its reports are missing: a reporter still ran after 500ms";
     assert_eq!(absent(&set, "hangs"), [(WarningKind::TimedOut, why.to_owned())]);
     // The thread `behind` either answered before the stuck reporter, or got no turn.
     assert_eq!(absent(&set, "behind").is_empty(), amounts.contains_key("behind"));
