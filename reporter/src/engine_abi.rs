@@ -91,11 +91,12 @@ pub const ON_ALLOC: u32 = 1;
 /// Flag of `mark`: the address may be inside the block, not only at its start.
 pub const ENCLOSING: u32 = 2;
 
-/// Flag of `mark`: the engine records the allocator of the block, as [`PROBE`] has shown. If no block is at the
-/// address, the result is [`NOT_HEAP`], [`INTERIOR`] or [`FREED`].
+/// Flag of `mark`: the engine records all blocks of the block's allocator, as [`PROBE`] has shown. If no block is at
+/// the address, the result is [`NOT_HEAP`], [`INTERIOR`] or [`FREED`].
 pub const RECORDED: u32 = 4;
 
-/// Flag of `mark`: the engine may not record the allocator of the block, so an unknown pointer is not a fault.
+/// Flag of `mark`: it is unknown whether the engine records the blocks of the block's allocator, so an unknown pointer
+/// is not a fault.
 pub const FOREIGN: u32 = 8;
 
 /// Flag of `mark`: `mark` only tests the address and does not mark a block. The result is 1 if the engine records every

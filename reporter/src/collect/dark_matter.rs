@@ -46,8 +46,8 @@ pub(crate) fn add(
         let whole = i128::from(sums.unclassified()) - i128::from(modules.total());
         let whole = whole + i128::from(counted_twice) + i128::from(by_amount.total());
         let mut rest = i64::try_from(whole.clamp(i64::MIN.into(), i64::MAX.into())).unwrap_or_default();
-        // Other threads and the collection itself have allocated blocks after `heap-allocated` was read. In a program
-        // without symbols, the crates of these blocks are unknown.
+        // A small negative rest has a harmless cause: other threads and the collection itself have allocated blocks
+        // after `heap-allocated` was read, and in a program without symbols the crates of these blocks are unknown.
         if rest < 0 && -rest <= (modules.total() / TINY).max(NOISE).saturating_add(own.max(0)) {
             rest = -modules.take_from_largest(-rest);
         }

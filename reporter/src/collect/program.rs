@@ -8,7 +8,7 @@ use crate::reporting::isolation;
 use super::driver::{CollectOptions, collect_reports};
 
 /// The options of the collection for a dump. A dump at the end of the process leaves out the reporters of other
-/// threads, because these threads may not answer any more.
+/// threads, because these threads might no longer answer.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ForDump {
     /// The longest wait for all other threads together; `None` leaves out other threads.

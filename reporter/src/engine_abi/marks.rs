@@ -10,7 +10,7 @@ use super::{
 pub(crate) struct Marks {
     engine: &'static EngineTable,
     pub(super) path: PathNumber,
-    /// The flag [`RECORDED`] or [`FOREIGN`]: whether the engine records the program's allocator.
+    /// The flag [`RECORDED`] or [`FOREIGN`]: whether the engine records all blocks of the program's allocator.
     allocator: u32,
 }
 
@@ -19,7 +19,7 @@ pub(crate) struct Marks {
 pub(crate) enum PointerAnswer {
     /// The pointer belongs to a block with this many usable bytes.
     Block(usize),
-    /// The engine has no block for the pointer, but it may not record all blocks.
+    /// The engine has no block for the pointer, and it is unknown whether it records all blocks.
     Unknown,
     /// The engine records all blocks, and the pointer does not belong to a block.
     Fault(PointerFault),

@@ -35,8 +35,7 @@ impl ListenOptions {
 ///
 /// # Errors
 ///
-/// Returns an error if the folder exists and other users can read it or replace it, or on a system without Unix
-/// sockets.
+/// Returns an error if the folder exists and other users can read it or replace it, or on systems other than Linux.
 pub fn folder() -> Result<PathBuf, ListenError> {
     let folder = platform::socket_folder()?;
     match platform::check_private_folder(&folder) {
@@ -59,8 +58,7 @@ pub fn folder() -> Result<PathBuf, ListenError> {
 /// # Errors
 ///
 /// Returns an error if the folder of sockets is not private to the user, if the socket or the thread cannot be created,
-/// or on a system without Unix sockets. The process then does not listen. A program that continues should print the
-/// error.
+/// or on systems other than Linux. The process then does not listen. A program that continues should print the error.
 pub fn listen() -> Result<(), ListenError> {
     listen_with(&ListenOptions::new())
 }

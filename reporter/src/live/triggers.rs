@@ -26,7 +26,7 @@ use super::turns::{DEADLINE, collect_alone, minimize_alone};
 /// # Errors
 ///
 /// Returns an error if `folder` is not a folder, if one of the signals already has a handler, if the pipe or the thread
-/// cannot be created, or on a system without such signals.
+/// cannot be created, or on systems other than Linux.
 pub fn listen_to_signals(folder: impl Into<PathBuf>) -> Result<(), ListenError> {
     let folder = folder.into();
     // The program may change its working directory later.

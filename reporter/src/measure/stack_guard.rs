@@ -11,7 +11,7 @@
 
 use crate::platform;
 
-/// The minimum of free stack, for frames that have not occurred yet and for code that never checks.
+/// The minimum number of free bytes on the stack, for frames that have not occurred yet and for code that never checks.
 const RED_ZONE: usize = 256 * 1024;
 /// The smallest size of a new stack. A new stack has at least four times the red zone. Untouched pages cost no memory.
 const FRESH_STACK: usize = 4 * 1024 * 1024;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ListenError {
-    /// This system has no such sockets or signals.
+    /// This crate supports its socket and its signals only on Linux.
     Unsupported,
     /// The path exists but is not a folder; perhaps it is a symbolic link.
     NotAFolder(PathBuf),

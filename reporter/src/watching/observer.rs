@@ -263,8 +263,8 @@ impl MemoryObserver {
 
     /// Empties the log, and returns its entries, the oldest first.
     ///
-    /// DMD does not record allocations of this function. The first call reads symbols from the files of the program,
-    /// which can take a second.
+    /// DMD does not record allocations of this function. The first call reads symbols from the files of the program.
+    /// This can take a second.
     ///
     /// # Errors
     ///

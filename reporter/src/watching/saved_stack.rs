@@ -67,7 +67,7 @@ impl fmt::Display for SavedStack {
 /// The stack that allocated the block around this address. `None` if there is no such block, if DMD does not record
 /// this process, or if it recorded no stack for the block.
 ///
-/// The first call reads symbols from the files of the program, which can take a second.
+/// The first call reads symbols from the files of the program. This can take a second.
 ///
 /// Source: `Debugger.Object.prototype.allocationSite` of Firefox.
 pub fn allocation_site<T: ?Sized>(block: *const T) -> Option<SavedStack> {

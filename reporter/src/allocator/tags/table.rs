@@ -296,7 +296,8 @@ pub(super) fn add(block: usize, tag: TagNumber, bytes: usize) -> bool {
 fn add_long(first: &RegionTags, block: usize, granules: usize, code: u64) -> bool {
     let second = block.wrapping_add(GRANULE);
     let last = block.wrapping_add((granules - 1) * GRANULE);
-    // A reader that looks for the end of the block reads all regions from the first to the last.
+    // All regions from the first to the last need a leaf, since a reader that looks for the end of the block reads
+    // all of them.
     for region in region(block)..=region(last) {
         if leaf_or_new(region << REGION_BITS).is_none() {
             return false;
