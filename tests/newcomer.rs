@@ -1,8 +1,8 @@
 //! The first steps of a newcomer, as the README describes them: a new project beside the clone, its documentation and
 //! a run.
 //!
-//! The project has exactly the dependencies and features of the README. The workspace's own build has more features,
-//! so it does not find a link to an item that is missing here, or a lint that fails only here.
+//! The project has exactly the dependencies and features of the README. The workspace's own build has more features.
+//! So that build cannot show that a link leads to an item that is missing here, or that a lint fails only here.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

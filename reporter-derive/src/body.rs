@@ -99,7 +99,8 @@ pub(crate) fn part(
                 (needs_walk(field, &krate), impl_item(field, &krate, "size_of_excluding_this"));
             Some(quote!(#measured::typed_part(#ops, #edge, #value, #needs_walk, #walk)))
         }
-        // The function may take the field itself or a value behind the field. The compiler infers it from the function.
+        // The function may take the field itself or a value behind the field. The compiler infers from the function
+        // which of the two it takes.
         FieldRule::With(path) | FieldRule::Each(path) if is_pointer_or_lock(&field.ty) => {
             let name = if matches!(field.rule, FieldRule::With(_)) { "measure_with" } else { "measure_each" };
             let name = Ident::new(name, at(field.span));

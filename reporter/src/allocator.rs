@@ -53,7 +53,7 @@ pub unsafe trait UsableSize {
     unsafe fn usable_size(&self, pointer: *const u8, layout: Layout) -> usize;
 
     /// A C function that returns the same size from the pointer alone; `None` if the allocator has no such function.
-    /// With this function, a walk makes one call fewer for each block.
+    /// With this function, a walk saves one call for each block.
     fn c_function(&self) -> Option<CUsableSize> {
         None
     }

@@ -34,7 +34,7 @@ use crate::measurers;
 #[repr(align(64))]
 pub(crate) struct Line(pub(crate) u8);
 
-/// The error of a size as text; `exact` only if no byte is missing.
+/// The error of a size as text; `exact` only if the size has no error at all.
 fn error(said: Option<usize>, real: isize, usable: isize) -> String {
     let Some(said) = said else { return "-".to_owned() };
     let said = said as isize;

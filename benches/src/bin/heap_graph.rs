@@ -41,7 +41,7 @@ fn edges_of(nodes: u64) -> u64 {
     nodes * 31 / 11
 }
 
-/// The number of nodes of a Firefox heap with very many incoming edges: shapes, prototypes and similar objects.
+/// The number of nodes with very many incoming edges in a heap of Firefox: shapes, prototypes and similar objects.
 const HUBS: u64 = 25;
 
 /// Edges as in `medium.fxsnapshot`, a heap of Firefox. A tree edge is the edge by which a breadth-first walk first

@@ -196,7 +196,7 @@ fn refuse_copy(peer: &mut Peer, error: &io::Error) -> io::Result<()> {
     refuse(peer, &format!("cannot copy the process: {error}"))
 }
 
-/// Makes a copy for the reader in DMD's options. The answer contains the number 0: the reader gets
+/// Makes a copy for the reader that DMD's options name. The answer contains the number 0: the reader gets
 /// the number from the copy.
 fn keep_copy(peer: &mut Peer) -> io::Result<()> {
     match engine_abi::LiveCopy::keep() {

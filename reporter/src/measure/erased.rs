@@ -35,8 +35,8 @@ pub trait ErasedMallocSizeOf {
     fn erased_size_of_excluding_this(&self, ops: &mut MallocSizeOfOps<ErasedReading<'_>>) -> usize;
 }
 
-/// The impl is only for sized types. So `dyn Trait` implements the companion if and only if it is a supertrait of
-/// `Trait`.
+/// The impl is only for sized types. So `dyn Trait` implements the companion if and only if the companion is a
+/// supertrait of `Trait`.
 impl<T: MallocSizeOf> ErasedMallocSizeOf for T {
     fn erased_size_of_excluding_this(&self, ops: &mut MallocSizeOfOps<ErasedReading<'_>>) -> usize {
         self.size_of_excluding_this(ops)

@@ -70,7 +70,7 @@ impl StackGuard {
         *self = Self { red_zone: self.red_zone, ..Self::new() };
     }
 
-    /// Increases the red zone to the red zone of the guard of a part of this walk.
+    /// Takes over the red zone of `part`, the guard of a part of this walk, if that red zone is larger.
     pub(crate) fn learn_from(&mut self, part: Self) {
         if part.red_zone > self.red_zone {
             *self = Self { red_zone: part.red_zone, ..Self::new() };

@@ -55,7 +55,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
             return 0;
         }
         self.reading().state().note_stated(core::any::type_name::<T>(), bytes);
-        // A reading of names receives no block here, so it needs no node.
+        // A reading that needs names needs no node for these bytes, since they have no block.
         if !self.wants_steps() || self.wants_names() {
             return self.reading().stated(bytes);
         }

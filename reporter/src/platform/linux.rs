@@ -117,7 +117,7 @@ pub(crate) fn statm() -> Option<ProcessSizes> {
     Some(ProcessSizes { vsize: bytes()?, resident: bytes()? })
 }
 
-/// A value that the system has for all processes; `None` if it is not positive.
+/// A value from `sysconf`; `None` if it is not positive.
 #[allow(unsafe_code, reason = "calls the C library")]
 fn system_value(name: libc::c_int) -> Option<u64> {
     // SAFETY: `sysconf` has no precondition.

@@ -164,7 +164,7 @@ impl MemoryReporter for RegistryReporter {
 
     fn collect_reports(&self, out: &mut Reports) {
         if is_itself() {
-            // This list belongs to the preloaded library, and the reports describe the memory of the program.
+            // In the preloaded library, the list is not memory of the program, so it has no report.
             return;
         }
         out.heap_with(

@@ -35,8 +35,8 @@ pub struct GarbageCollection {
     pub gc_cycle_number: u64,
 }
 
-/// One slice of a cycle, in milliseconds since the process started. Linux provides the start time in hundredths of a
-/// second, so all time stamps of a process may be off by the same amount, up to 10 ms.
+/// One slice of a cycle. Its times are in milliseconds since the process started. Linux provides the start time in
+/// hundredths of a second, so all time stamps of a process may be off by the same amount, up to 10 ms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct GarbageCollectionSlice {

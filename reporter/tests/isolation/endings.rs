@@ -121,7 +121,7 @@ fn reporters_may_drop_each_other_s_registrations() {
     }
 }
 
-/// Follows the advice in the documentation of `Registration` for a reporter that waits for the thread that drops it.
+/// Follows the advice of `Registration` for a reporter that waits for the thread that drops its registration.
 #[test]
 fn a_deadline_ends_the_wait_of_a_thread_that_the_reporter_waits_for() {
     let _alone = alone();

@@ -28,8 +28,8 @@ pub(super) fn path_order(paths: &[&str]) -> Vec<u32> {
     entries.into_iter().map(|(_, index)| index).collect()
 }
 
-/// Eight bytes from `depth` as a big-endian number: 0 beyond the end, 1 for `/`, at least 2 for other bytes. The
-/// ranks do not overflow, since no byte of UTF-8 exceeds 0xf4.
+/// The ranks of eight bytes from `depth` as a big-endian number. The rank is 0 beyond the end, 1 for `/`, and the byte
+/// plus 2 for other bytes. Ranks do not overflow, since no byte of UTF-8 exceeds 0xf4.
 fn chunk(path: &[u8], depth: usize) -> u64 {
     let rest = &path[depth..];
     let rank = |byte: u8| if byte == b'/' { 1 } else { byte.saturating_add(2) };

@@ -30,7 +30,7 @@ where
     #[allow(unsafe_code, reason = "names the map's blocks and goes over its raw tables")]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let shards = self.shards();
-        // A map has at least two shards.
+        // A map has at least two shards. An empty slice means that the map does not show its shards.
         if shards.is_empty() {
             return ops.skip::<Self>(SkipReason::Opaque);
         }

@@ -104,7 +104,7 @@ pub(crate) fn call_at_exit(function: fn()) {
     }
 }
 
-/// Starts a thread on which signal handlers of the program do not run, except for the thread's own faults.
+/// Starts a thread on which no signal handlers of the program run, except the handlers for faults of the thread itself.
 #[allow(unsafe_code, reason = "calls the C library")]
 pub(crate) fn spawn_without_signals(name: &str, run: Box<dyn FnOnce() + Send>) -> io::Result<()> {
     if let Some(host) = thread_host() {

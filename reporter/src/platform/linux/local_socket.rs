@@ -147,7 +147,7 @@ fn is_ready(descriptor: RawFd, events: libc::c_short, longest: Option<Duration>)
     thread_host().is_none_or(|host| (host.wait)(descriptor, events, longest))
 }
 
-/// A number from which descriptors are unlikely to collide: programs expect low numbers to be free, and close them
+/// From this number on, descriptors are unlikely to collide: programs expect low numbers to be free, and close them
 /// blindly.
 const HIGH: i32 = 900;
 

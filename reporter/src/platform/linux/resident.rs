@@ -17,8 +17,8 @@ fn page_size() -> Option<u64> {
     u64::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two())
 }
 
-/// The bytes of pages around these addresses that this process has in memory. `None` if the kernel does not show
-/// them. The memory at the addresses is not read.
+/// The bytes of the pages that contain these addresses and that this process has in memory. `None` if the kernel does
+/// not show them. The memory at the addresses is not read.
 pub(crate) fn resident_in(addresses: Range<usize>) -> Option<u64> {
     if addresses.is_empty() {
         return Some(0);
