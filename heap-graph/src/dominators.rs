@@ -127,7 +127,7 @@ impl<'a> DominatorTree<'a> {
     ///
     /// # Errors
     ///
-    /// [`CancelledError`] if the computation was cancelled.
+    /// Returns a [`CancelledError`] if the computation was cancelled.
     pub fn watched(graph: &'a Graph, progress: &AnalysisProgress) -> Result<Self, CancelledError> {
         let mut steps = StepCounter::new(progress, graph.node_count() * STEPS);
         let arrays = if let Some(tree) = refine::refine(graph, &mut steps)? {
@@ -190,7 +190,7 @@ impl<'a> DominatorTree<'a> {
     ///
     /// # Errors
     ///
-    /// [`CancelledError`] if the computation was cancelled.
+    /// Returns a [`CancelledError`] if the computation was cancelled.
     pub fn prepare_lists(&self, progress: &AnalysisProgress) -> Result<(), CancelledError> {
         if self.arrays.children.get().is_none() {
             let visited = if self.arrays.postorder.is_some() { 0 } else { self.graph.node_count() };

@@ -87,7 +87,7 @@ impl Coverage {
     ///
     /// # Errors
     ///
-    /// If the mode of the dump is not dark-matter.
+    /// Returns an error if the mode of the dump is not dark-matter.
     pub fn new(dump: Dump) -> Result<Self, AnalyzeError> {
         Self::by(dump, CoverageKey::Crate)
     }
@@ -96,7 +96,7 @@ impl Coverage {
     ///
     /// # Errors
     ///
-    /// If the mode of the dump is not dark-matter.
+    /// Returns an error if the mode of the dump is not dark-matter.
     pub fn by(dump: Dump, by: CoverageKey) -> Result<Self, AnalyzeError> {
         if dump.mode() != Mode::DarkMatter {
             return Err(AnalyzeError::NotDarkMatter(dump.mode()));
@@ -202,7 +202,7 @@ impl Display for Coverage {
 ///
 /// # Panics
 ///
-/// If the reporters report a smaller share of the heap, or report a larger share twice. The message contains the
+/// Panics if the reporters report a smaller share of the heap, or report a larger share twice. The message contains the
 /// coverage by crate. Without the feature `symbols` of `dmd-analyze`, the addresses in a dump have no crates, and the
 /// message contains the coverage by file of the program or library.
 ///

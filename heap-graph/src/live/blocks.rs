@@ -65,7 +65,7 @@ impl std::error::Error for TakeCensusError {}
 ///
 /// # Errors
 ///
-/// [`TakeCensusError`] if DMD does not record this process, or if the census fails.
+/// Returns a [`TakeCensusError`] if DMD does not record this process, or if the census fails.
 pub fn take_census(breakdown: &Breakdown) -> Result<CensusReport, TakeCensusError> {
     let graph = allocated_blocks().map_err(|NotRecording| TakeCensusError::NotRecording)?;
     census(&graph, breakdown).map_err(TakeCensusError::Census)
@@ -84,7 +84,7 @@ pub fn take_census(breakdown: &Breakdown) -> Result<CensusReport, TakeCensusErro
 ///
 /// # Errors
 ///
-/// [`NotRecording`] if DMD does not record this process.
+/// Returns [`NotRecording`] if DMD does not record this process.
 pub fn allocated_blocks() -> Result<Graph, NotRecording> {
     let mut blocks = Vec::new();
     // The list grows inside a call of DMD, so DMD does not record the list's block.

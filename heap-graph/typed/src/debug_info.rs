@@ -85,7 +85,7 @@ impl DebugInfo {
     ///
     /// # Errors
     ///
-    /// [`TypedError::NotAProgram`], [`TypedError::DebugInfo`] or [`TypedError::Bounded`].
+    /// Returns [`TypedError::NotAProgram`], [`TypedError::DebugInfo`] or [`TypedError::Bounded`].
     pub fn read(file: &[u8]) -> Result<Self, TypedError> {
         Self::read_on(file, thread::available_parallelism().map_or(1, NonZero::get))
     }

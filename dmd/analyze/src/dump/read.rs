@@ -90,7 +90,8 @@ impl DumpReadOptions {
 ///
 /// # Errors
 ///
-/// If `path` is not a regular file (the reader never waits for a pipe), or if the file is not a valid dump.
+/// Returns an error if `path` is not a regular file (the reader never waits for a pipe), or if the file is not a valid
+/// dump.
 pub fn read(path: impl AsRef<Path>) -> Result<Dump, AnalyzeError> {
     read_with(path, &DumpReadOptions::default())
 }

@@ -53,7 +53,7 @@ impl Dump {
     ///
     /// # Errors
     ///
-    /// If the mode of the dump is not scan.
+    /// Returns an error if the mode of the dump is not scan.
     pub fn scanned_blocks(&self) -> Result<impl ExactSizeIterator<Item = ScannedBlock<'_>>, AnalyzeError> {
         if self.mode != Mode::Scan {
             return Err(AnalyzeError::NotScan(self.mode));

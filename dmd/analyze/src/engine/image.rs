@@ -60,7 +60,7 @@ pub struct StoppedThread {
 ///
 /// # Errors
 ///
-/// [`AnalyzeError::Image`] in the same cases as for [`read_image`].
+/// Returns [`AnalyzeError::Image`] in the same cases as for [`read_image`].
 pub fn read_threads(
     memory: &dyn Fn(u64, &mut [u8]) -> usize,
     mappings: &[FileMapping],
@@ -76,9 +76,9 @@ pub fn read_threads(
 ///
 /// # Errors
 ///
-/// [`AnalyzeError::Image`] if there are no tables, if they have another version, if they are damaged, or if the engine
-/// does not record every block. [`AnalyzeError::TooManyEntries`] if there are more blocks and stacks than
-/// `max_entries`.
+/// Returns [`AnalyzeError::Image`] if there are no tables, if they have another version, if they are damaged, or if the
+/// engine does not record every block. Returns [`AnalyzeError::TooManyEntries`] if there are more blocks and stacks
+/// than `max_entries`.
 pub fn read_image(
     memory: &dyn Fn(u64, &mut [u8]) -> usize,
     mappings: &[FileMapping],

@@ -32,8 +32,8 @@ impl HeapChange {
     ///
     /// # Errors
     ///
-    /// If the dumps have different modes. Live, scan and dark-matter count as the same mode: the comparison ignores
-    /// reports.
+    /// Returns an error if the dumps have different modes. Live, scan and dark-matter count as the same mode: the
+    /// comparison ignores reports.
     pub fn new(before: Dump, after: Dump, options: &ProgramOptions) -> Result<Self, AnalyzeError> {
         let dumps = [before.without_reports(), after.without_reports()];
         let [first, second] =
