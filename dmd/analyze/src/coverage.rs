@@ -190,9 +190,9 @@ impl Display for Coverage {
     }
 }
 
-/// Asserts the coverage of a dump of dark-matter mode. The reporters must report at least the percentage after `>=` of
-/// the heap's bytes. They may report at most the percentage after `twice <=` twice. Without `twice <=`, they may report
-/// nothing twice.
+/// Asserts the coverage of a dump of dark-matter mode. The share of the heap's bytes that reporters report must be at
+/// least the percentage after `>=`. The share that they report twice must be at most the percentage after `twice <=`.
+/// Without `twice <=`, this share must be 0.
 ///
 /// ```no_run
 /// // The dump is from `report_and_dump` in this program, or from any program that ran under DMD.

@@ -14,7 +14,7 @@ impl Dump {
         self.peak.as_ref()
     }
 
-    /// The number of the process, if the dump has it.
+    /// The process id; `None` if the dump does not contain it.
     pub fn process(&self) -> Option<u64> {
         self.process
     }

@@ -26,7 +26,7 @@ pub struct FileMapping {
     pub start: u64,
     /// The address after the last byte.
     pub end: u64,
-    /// The offset in the file of the first byte.
+    /// The offset of the range's first byte in the file.
     pub offset: u64,
     /// Whether the process may write to the range.
     pub is_writable: bool,
@@ -38,7 +38,7 @@ pub struct FileMapping {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "the system's description of a thread")]
 pub struct StoppedThread {
-    /// The system's number of the thread.
+    /// The system's id of the thread.
     pub number: Option<u64>,
     /// The thread's name; empty if the thread has no name.
     pub name: String,

@@ -9,7 +9,7 @@ use crate::error::AnalyzeError;
 /// The size of the pieces in which the writable data of a program is read.
 const PIECE: u64 = 1 << 20;
 
-/// The maximum of writable data in one mapping that the search reads, in bytes.
+/// The maximum number of bytes of writable data that the search reads in one mapping.
 const MOST: u64 = 1 << 28;
 
 /// The places of the tables.
