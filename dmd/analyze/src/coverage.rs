@@ -202,8 +202,8 @@ impl Display for Coverage {
 ///
 /// # Panics
 ///
-/// Panics if the reporters report a smaller share of the heap, or report a larger share twice. The message contains the
-/// coverage by crate. Without the feature `symbols` of `dmd-analyze`, the addresses in a dump have no crates, and the
+/// Panics if the reported share is too small, or if the share that is reported twice is too large. The message contains
+/// the coverage by crate. Without the feature `symbols` of `dmd-analyze`, the addresses in a dump have no crates, and the
 /// message contains the coverage by file of the program or library.
 ///
 /// Also panics if the file is not a valid dump.

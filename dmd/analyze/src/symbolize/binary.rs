@@ -27,7 +27,7 @@ pub(super) struct BinaryFiles {
     pub(super) split: SplitPlaces,
     /// A debug file that the search rejected because it comes from another build.
     pub(super) other: Option<PathBuf>,
-    /// The number to add to an offset of the dump, for an address in the file.
+    /// The number to add to an offset in the dump. The sum is an address in the file.
     pub(super) base: u64,
     /// Whether the build id of the file was checked.
     pub(super) checked: bool,

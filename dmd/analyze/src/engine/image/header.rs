@@ -44,7 +44,9 @@ impl TableHeader {
         let refuse = |reason: String| Err(AnalyzeError::Image(reason));
         let version = u64_at(header, 24) as u32;
         if version != VERSION {
-            return refuse(format!("the tables of DMD have version {version} (expected {VERSION})"));
+            return refuse(format!(
+                "the tables of DMD have version {version} (expected {VERSION}): use DMD of the same release"
+            ));
         }
         let word = |at: usize| u64_at(header, at);
         let mut phase = [0];
@@ -54,7 +56,7 @@ impl TableHeader {
         }
         let below = memory.words(word(40), 1)?;
         if below != [0] {
-            return refuse("DMD records only a sample of the small blocks (--sample-below)".to_owned());
+            return refuse("DMD records only a sample of the small blocks: omit --sample-below".to_owned());
         }
         let mut roots = [0; PLANES];
         for (root, address) in roots.iter_mut().zip(memory.words(word(56), PLANES)?) {
