@@ -137,7 +137,7 @@ impl BinaryFiles {
         self
     }
 
-    /// Finds a copy or a debug file of a file that is not at its path.
+    /// If the file is not at its path: finds a copy of the file, or the file's debug file.
     fn elsewhere(path: &Path, id: &str, options: &SymbolOptions) -> Option<Self> {
         let mut found: Vec<(PathBuf, FileFacts)> = candidates(path, id, options)
             .filter_map(|candidate| look(&candidate).ok().map(|known| (candidate, known)))
