@@ -92,8 +92,8 @@ impl FlameGraph {
     }
 }
 
-/// A tree that grows step by step: each step adds the largest frame that waits. A frame is never larger than its
-/// caller, so the caller of each frame is already in the tree.
+/// A tree that grows step by step: each step adds the largest frame that is not in the tree yet. A frame is never larger
+/// than its caller, so the caller of each frame is already in the tree.
 struct FlameGrowth<'a> {
     analysis: &'a Analysis,
     names: FlameNames,

@@ -1,4 +1,4 @@
-//! Compares two heaps for a page: the blocks of each stack before and after.
+//! Compares two heaps, as data for a web page: the blocks of each stack before and after.
 
 use dmd_format::Mode;
 

@@ -1,5 +1,5 @@
-//! Stacks as rows for a page: a tree of frames, and rows. Each row has its frame in the tree, its site, its type and
-//! its crate.
+//! Stacks, as data for a web page: a tree of frames, and rows. Each row has its frame in the tree, its site, its type
+//! and its crate.
 //!
 //! A row represents all stacks that look equal in a view. The code that uses the rows defines the amounts of each row.
 
