@@ -83,7 +83,7 @@ impl KindGroup {
 ///
 /// # Errors
 ///
-/// [`CensusError`] if a node lacks a descriptive name that the breakdown needs.
+/// Returns a [`CensusError`] if a node lacks a descriptive name that the breakdown needs.
 pub fn census(graph: &Graph, breakdown: &Breakdown) -> Result<CensusReport, CensusError> {
     census_watched(graph, breakdown, &AnalysisProgress::new())
 }
@@ -92,7 +92,8 @@ pub fn census(graph: &Graph, breakdown: &Breakdown) -> Result<CensusReport, Cens
 ///
 /// # Errors
 ///
-/// [`CensusError`] if a node lacks a descriptive name that the breakdown needs, or if the analysis was cancelled.
+/// Returns a [`CensusError`] if a node lacks a descriptive name that the breakdown needs, or if the analysis was
+/// cancelled.
 pub fn census_watched(
     graph: &Graph,
     breakdown: &Breakdown,
@@ -130,7 +131,7 @@ pub fn census_watched(
 ///
 /// # Errors
 ///
-/// [`CensusError`] if a node lacks a descriptive name that the breakdown needs.
+/// Returns a [`CensusError`] if a node lacks a descriptive name that the breakdown needs.
 pub fn census_of<'a>(
     graph: &'a Graph,
     breakdown: &Breakdown,
@@ -150,7 +151,7 @@ pub fn census_of<'a>(
 ///
 /// # Errors
 ///
-/// [`CensusError`] if a node lacks a descriptive name that the breakdown needs.
+/// Returns a [`CensusError`] if a node lacks a descriptive name that the breakdown needs.
 pub fn describe_node(node: HeapNode<'_>, breakdown: &Breakdown) -> Result<CensusReport, CensusError> {
     let graph = node.graph();
     let mut root = BreakdownCounter::new(breakdown);

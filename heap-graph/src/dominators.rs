@@ -37,11 +37,11 @@ use children::ChildLists;
 const NOT_CANCELLED: &str = "only the caller's progress could cancel the analysis";
 
 const NONE: u32 = u32::MAX;
-/// The inverted number for "no dominator".
+/// The value of an inverted number that means "no dominator".
 const NOTHING: u32 = 0;
 /// The number of steps that the progress counts for each node.
 const STEPS: usize = 2;
-/// The number of steps for each node that a computation with its own walk needs. They replace the second step of
+/// The number of steps that a computation with its own walk counts for each node. They replace the second step of
 /// `STEPS`.
 const STEPS_WITH_WALK: usize = 6;
 
@@ -127,7 +127,7 @@ impl<'a> DominatorTree<'a> {
     ///
     /// # Errors
     ///
-    /// [`CancelledError`] if the computation was cancelled.
+    /// Returns a [`CancelledError`] if the computation was cancelled.
     pub fn watched(graph: &'a Graph, progress: &AnalysisProgress) -> Result<Self, CancelledError> {
         let mut steps = StepCounter::new(progress, graph.node_count() * STEPS);
         let arrays = if let Some(tree) = refine::refine(graph, &mut steps)? {
@@ -190,7 +190,7 @@ impl<'a> DominatorTree<'a> {
     ///
     /// # Errors
     ///
-    /// [`CancelledError`] if the computation was cancelled.
+    /// Returns a [`CancelledError`] if the computation was cancelled.
     pub fn prepare_lists(&self, progress: &AnalysisProgress) -> Result<(), CancelledError> {
         if self.arrays.children.get().is_none() {
             let visited = if self.arrays.postorder.is_some() { 0 } else { self.graph.node_count() };

@@ -132,7 +132,7 @@ impl Graph {
     ///
     /// # Panics
     ///
-    /// If the index is from another graph and too large for this graph.
+    /// Panics if the index is from another graph and too large for this graph.
     pub fn node(&self, index: NodeIndex) -> HeapNode<'_> {
         assert!(index.get() < self.ids.len(), "node {} of a graph of {} nodes", index.0, self.ids.len());
         HeapNode::new(self, index)
@@ -152,7 +152,7 @@ impl Graph {
     ///
     /// # Panics
     ///
-    /// If the id is from another graph and too large for this graph.
+    /// Panics if the id is from another graph and too large for this graph.
     pub fn text(&self, id: GraphTextId) -> GraphText<'_> {
         self.texts.get(id)
     }

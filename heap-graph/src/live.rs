@@ -108,7 +108,7 @@ impl HeapGraph {
     ///
     /// # Errors
     ///
-    /// If `file` cannot be written.
+    /// Returns an error if `file` cannot be written.
     pub fn write<W: Write>(&self, file: W, options: &SnapshotWriteOptions) -> io::Result<W> {
         snapshot::write(&self.graph, file, options)
     }

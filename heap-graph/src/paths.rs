@@ -64,7 +64,7 @@ pub fn shortest_paths<'a>(
 ///
 /// # Errors
 ///
-/// [`CancelledError`] if the analysis was cancelled.
+/// Returns a [`CancelledError`] if the analysis was cancelled.
 pub fn shortest_paths_watched<'a>(
     graph: &'a Graph,
     start: NodeIndex,

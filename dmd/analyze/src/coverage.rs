@@ -87,7 +87,7 @@ impl Coverage {
     ///
     /// # Errors
     ///
-    /// If the mode of the dump is not dark-matter.
+    /// Returns an error if the mode of the dump is not dark-matter.
     pub fn new(dump: Dump) -> Result<Self, AnalyzeError> {
         Self::by(dump, CoverageKey::Crate)
     }
@@ -96,7 +96,7 @@ impl Coverage {
     ///
     /// # Errors
     ///
-    /// If the mode of the dump is not dark-matter.
+    /// Returns an error if the mode of the dump is not dark-matter.
     pub fn by(dump: Dump, by: CoverageKey) -> Result<Self, AnalyzeError> {
         if dump.mode() != Mode::DarkMatter {
             return Err(AnalyzeError::NotDarkMatter(dump.mode()));
@@ -190,9 +190,9 @@ impl Display for Coverage {
     }
 }
 
-/// Asserts the coverage of a dump of dark-matter mode. The reporters must report at least the percentage after `>=` of
-/// the heap's bytes. They may report at most the percentage after `twice <=` twice. Without `twice <=`, they may report
-/// nothing twice.
+/// Asserts the coverage of a dump of dark-matter mode. The share of the heap's bytes that reporters report must be at
+/// least the percentage after `>=`. The share that they report twice must be at most the percentage after `twice <=`.
+/// Without `twice <=`, this share must be 0.
 ///
 /// ```no_run
 /// // The dump is from `report_and_dump` in this program, or from any program that ran under DMD.
@@ -202,8 +202,8 @@ impl Display for Coverage {
 ///
 /// # Panics
 ///
-/// If the reporters report a smaller share of the heap, or report a larger share twice. The message contains the
-/// coverage by crate. Without the feature `symbols` of `dmd-analyze`, the addresses in a dump have no crates, and the
+/// Panics if the reported share is too small, or if the share that is reported twice is too large. The message contains
+/// the coverage by crate. Without the feature `symbols` of `dmd-analyze`, the addresses in a dump have no crates, and the
 /// message contains the coverage by file of the program or library.
 ///
 /// Also panics if the file is not a valid dump.

@@ -89,7 +89,8 @@ pub(crate) struct ReporterAmounts {
 
 /// A DMD dump (JSON, version 5), written by Firefox or by the crate `dmd`.
 ///
-/// Read one with [`read`](crate::read). All sums of its amounts are exact.
+/// Read one with [`read`](crate::read). The reader rejects a dump whose sums exceed 127 bits, so no sum of the dump's
+/// amounts overflows.
 #[derive(Debug)]
 pub struct Dump {
     /// The value of `$DMD`; `None` if the variable was not set.
@@ -110,7 +111,7 @@ pub struct Dump {
     pub(crate) faults: Vec<FaultyPointer>,
     /// The time at which DMD wrote the dump, in seconds since 1970.
     pub(crate) time: Option<u64>,
-    /// The number of the process.
+    /// The process id.
     pub(crate) process: Option<u64>,
     pub(crate) measurements: EngineMemory,
     pub(crate) resident_peak: Option<u64>,
@@ -177,8 +178,8 @@ impl Dump {
         self
     }
 
-    /// The peak of the resident memory of the process before it wrote its last dump, in bytes. `None` if the dump does
-    /// not contain it.
+    /// The peak of the process's resident memory until the process started to exit, in bytes. `None` if DMD wrote the
+    /// dump earlier, or if the dump does not contain the peak.
     pub fn resident_peak(&self) -> Option<u64> {
         self.resident_peak
     }

@@ -135,7 +135,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// If `path` is not a regular file, or the file is not a recording.
+    /// Returns an error if `path` is not a regular file, or the file is not a recording.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, AnalyzeError> {
         Self::open_with(path, &DumpReadOptions::default())
     }
@@ -205,7 +205,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// If the file can no longer be read, or if the live blocks exceed [`DumpReadOptions::max_entries`].
+    /// Returns an error if the file can no longer be read, or if the live blocks exceed
+    /// [`DumpReadOptions::max_entries`].
     pub fn outline(&mut self) -> Result<RecordingOutline, AnalyzeError> {
         let WholeReplay { peak, end, older, counts } = self.whole()?;
         let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
@@ -295,7 +296,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// If blocks, stacks and frames together exceed [`DumpReadOptions::max_entries`].
+    /// Returns an error if blocks, stacks and frames together exceed [`DumpReadOptions::max_entries`].
     pub fn stacks(&self, stacks: impl IntoIterator<Item = u32>) -> Result<Dump, AnalyzeError> {
         let kind = |stack| (EqualBlocks { stack, requested: 0, slop: 0 }, 1);
         let mut dump = self.index.tree.dump(stacks.into_iter().map(kind), self.max_entries)?;

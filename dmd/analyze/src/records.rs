@@ -218,7 +218,7 @@ impl Analysis {
     ///
     /// # Errors
     ///
-    /// If the dumps have different modes (live and scan count as the same).
+    /// Returns an error if the dumps have different modes (live and scan count as the same).
     pub fn difference(first: Dump, second: Dump, options: &AnalyzeOptions) -> Result<Self, AnalyzeError> {
         // At the peak, one dump may have reports and the other dump may have none. Then compare them without reports.
         let is_peak = [&first, &second].iter().any(|dump| dump.shown == DumpTime::Peak);

@@ -155,9 +155,9 @@ pub enum SymbolProblem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SymbolBound {
-    /// The maximum of bytes of unpacked debug information ([`max_bytes`](SymbolOptions::max_bytes)).
+    /// The maximum number of bytes of unpacked debug information ([`max_bytes`](SymbolOptions::max_bytes)).
     Unpacked(u64),
-    /// The maximum of bytes of all names ([`max_bytes`](SymbolOptions::max_bytes)).
+    /// The maximum number of bytes of all names ([`max_bytes`](SymbolOptions::max_bytes)).
     Text(u64),
     /// The maximum depth of entries in debug information: some thousands.
     Nesting,

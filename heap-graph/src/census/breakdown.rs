@@ -200,7 +200,7 @@ impl Breakdown {
     ///
     /// # Errors
     ///
-    /// [`BreakdownError`]. Rejects everything that Firefox rejects, except arrays. Also rejects unknown keys.
+    /// Returns a [`BreakdownError`] for everything that Firefox rejects, except arrays, and for unknown keys.
     pub fn parse(json: &str) -> Result<Self, BreakdownError> {
         let value: Value = serde_json::from_str(json).map_err(|e| BreakdownError::NotJson(e.to_string()))?;
         Self::from_json(&value)

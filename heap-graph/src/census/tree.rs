@@ -25,7 +25,7 @@ impl TreeOptions {
         Self::default()
     }
 
-    /// Whether to turn leaves into roots, with the nodes that led to them as children. Default: no.
+    /// Sets whether to turn leaves into roots, with the nodes that led to them as children. Default: no.
     pub fn invert(mut self, invert: bool) -> Self {
         self.invert = invert;
         self

@@ -87,7 +87,7 @@ impl DominatorTree<'_> {
     ///
     /// # Errors
     ///
-    /// [`CensusError`] if the label breakdown fails on a node.
+    /// Returns a [`CensusError`] if the label breakdown fails on a node.
     pub fn partial(
         &self,
         start: NodeIndex,

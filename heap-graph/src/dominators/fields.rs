@@ -58,7 +58,7 @@ pub fn sizes_by_field<'a>(tree: &DominatorTree<'a>) -> Vec<FieldSizes<'a>> {
 ///
 /// # Errors
 ///
-/// [`CancelledError`] if the analysis was cancelled.
+/// Returns a [`CancelledError`] if the analysis was cancelled.
 pub fn sizes_by_field_watched<'a>(
     tree: &DominatorTree<'a>,
     progress: &AnalysisProgress,

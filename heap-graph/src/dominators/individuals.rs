@@ -15,7 +15,7 @@ pub const MAX_INDIVIDUALS: usize = 1_000;
 ///
 /// # Errors
 ///
-/// [`CensusError`] if a node lacks a descriptive name that the breakdown needs.
+/// Returns a [`CensusError`] if a node lacks a descriptive name that the breakdown needs.
 pub fn individuals<'a>(
     tree: &DominatorTree<'a>,
     breakdown: &Breakdown,
@@ -29,7 +29,8 @@ pub fn individuals<'a>(
 ///
 /// # Errors
 ///
-/// [`CensusError`] if a node lacks a descriptive name that the breakdown needs, or if the analysis was cancelled.
+/// Returns a [`CensusError`] if a node lacks a descriptive name that the breakdown needs, or if the analysis was
+/// cancelled.
 pub fn individuals_watched<'a>(
     tree: &DominatorTree<'a>,
     breakdown: &Breakdown,

@@ -36,7 +36,7 @@ pub fn sizes_by_class<'a>(tree: &DominatorTree<'a>) -> Vec<ClassSizes<'a>> {
 ///
 /// # Errors
 ///
-/// [`CancelledError`] if the analysis was cancelled.
+/// Returns a [`CancelledError`] if the analysis was cancelled.
 pub fn sizes_by_class_watched<'a>(
     tree: &DominatorTree<'a>,
     progress: &AnalysisProgress,
@@ -83,7 +83,7 @@ pub fn sizes_by_class_watched<'a>(
 ///
 /// # Errors
 ///
-/// [`CensusError`] if a node lacks a descriptive name that the breakdown needs.
+/// Returns a [`CensusError`] if a node lacks a descriptive name that the breakdown needs.
 pub fn retained_by_leaves(tree: &DominatorTree<'_>, breakdown: &Breakdown) -> Result<Vec<u128>, CensusError> {
     retained_by_leaves_watched(tree, breakdown, &AnalysisProgress::new())
 }
@@ -92,7 +92,8 @@ pub fn retained_by_leaves(tree: &DominatorTree<'_>, breakdown: &Breakdown) -> Re
 ///
 /// # Errors
 ///
-/// [`CensusError`] if a node lacks a descriptive name that the breakdown needs, or if the analysis was cancelled.
+/// Returns a [`CensusError`] if a node lacks a descriptive name that the breakdown needs, or if the analysis was
+/// cancelled.
 pub fn retained_by_leaves_watched(
     tree: &DominatorTree<'_>,
     breakdown: &Breakdown,
@@ -115,7 +116,7 @@ pub fn retained_by_leaves_watched(
 ///
 /// # Panics
 ///
-/// If the number of a group is not less than `groups`.
+/// Panics if the number of a group is not less than `groups`.
 pub fn retained_by_groups(
     tree: &DominatorTree<'_>,
     groups: usize,
@@ -128,11 +129,11 @@ pub fn retained_by_groups(
 ///
 /// # Errors
 ///
-/// [`CancelledError`] if the analysis was cancelled.
+/// Returns a [`CancelledError`] if the analysis was cancelled.
 ///
 /// # Panics
 ///
-/// If the number of a group is not less than `groups`.
+/// Panics if the number of a group is not less than `groups`.
 pub fn retained_by_groups_watched(
     tree: &DominatorTree<'_>,
     groups: usize,

@@ -33,7 +33,7 @@ impl SharedDominators {
     ///
     /// # Errors
     ///
-    /// [`CancelledError`] if the computation was cancelled.
+    /// Returns a [`CancelledError`] if the computation was cancelled.
     pub fn watched(graph: Arc<Graph>, progress: &AnalysisProgress) -> Result<Self, CancelledError> {
         let arrays = DominatorTree::watched(&graph, progress)?.into_arrays();
         Ok(Self { graph, arrays })

@@ -108,7 +108,7 @@ pub fn suspects(tree: &DominatorTree<'_>, options: &SuspectOptions) -> Vec<Suspe
 ///
 /// # Errors
 ///
-/// [`CancelledError`] if the analysis was cancelled.
+/// Returns a [`CancelledError`] if the analysis was cancelled.
 pub fn suspects_watched(
     tree: &DominatorTree<'_>,
     options: &SuspectOptions,

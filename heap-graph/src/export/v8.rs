@@ -33,7 +33,8 @@ const NODE_FIELDS: usize = 7;
 ///
 /// # Errors
 ///
-/// If `file` cannot be written, or if the graph has more nodes than the format can number (about 600 million).
+/// Returns an error if `file` cannot be written, or if the graph has more nodes than the format can number (about 600
+/// million).
 pub fn write_v8<W: Write>(graph: &Graph, file: W) -> io::Result<()> {
     if graph.node_count() * NODE_FIELDS > u32::MAX as usize {
         return Err(io::Error::other("too many nodes for a .heapsnapshot; the limit is about 600 million"));

@@ -111,7 +111,7 @@ impl GraphBuilder {
     ///
     /// # Errors
     ///
-    /// [`GraphError::TooMany`] after 2^32 - 1 texts.
+    /// Returns [`GraphError::TooMany`] after 2^32 - 1 texts.
     pub fn text(&mut self, text: &str) -> Result<GraphTextId, GraphError> {
         self.texts.intern(text.as_bytes()).ok_or(GraphError::TooMany("texts"))
     }
@@ -121,7 +121,7 @@ impl GraphBuilder {
     ///
     /// # Errors
     ///
-    /// [`GraphError::TooMany`] after 2^32 - 1 frames.
+    /// Returns [`GraphError::TooMany`] after 2^32 - 1 frames.
     pub fn frame(&mut self, mut frame: FrameParts) -> Result<GraphFrameId, GraphError> {
         frame.function = frame.function.filter(|name| !self.texts.get(*name).as_wtf8().is_empty());
         self.frames.intern(frame).ok_or(GraphError::TooMany("frames"))
@@ -133,7 +133,7 @@ impl GraphBuilder {
     ///
     /// # Errors
     ///
-    /// [`GraphError::TooMany`] after 2^32 - 1 frames or texts.
+    /// Returns [`GraphError::TooMany`] after 2^32 - 1 frames or texts.
     pub fn stack(&mut self, frames: &[SiteFrame]) -> Result<Option<GraphFrameId>, GraphError> {
         let mut youngest = None;
         for frame in frames.iter().rev() {
@@ -161,7 +161,7 @@ impl GraphBuilder {
     ///
     /// # Errors
     ///
-    /// [`GraphError::TooMany`] after 2^32 - 2 nodes.
+    /// Returns [`GraphError::TooMany`] after 2^32 - 2 nodes.
     pub fn node(&mut self, node: NodeParts) -> Result<(), GraphError> {
         // Analyses use the highest number for "none".
         if self.ids.len() >= u32::MAX as usize - 1 {
@@ -197,7 +197,7 @@ impl GraphBuilder {
     ///
     /// # Errors
     ///
-    /// [`GraphError::TooMany`] after 2^32 - 1 edges.
+    /// Returns [`GraphError::TooMany`] after 2^32 - 1 edges.
     pub fn edge(&mut self, referent: NodeId, name: Option<GraphTextId>) -> Result<(), GraphError> {
         if self.referents.len() >= u32::MAX as usize {
             return Err(GraphError::TooMany("edges"));
@@ -211,7 +211,7 @@ impl GraphBuilder {
     ///
     /// # Errors
     ///
-    /// [`GraphError::NoNodes`] if no node was added, [`GraphError::DuplicateId`] if two nodes have the same id,
+    /// Returns [`GraphError::NoNodes`] if no node was added, [`GraphError::DuplicateId`] if two nodes have the same id,
     /// [`GraphError::MissingReferent`] if the target of an edge was not added.
     pub fn finish(mut self) -> Result<Graph, GraphError> {
         if self.ids.is_empty() {

@@ -59,13 +59,13 @@ impl std::error::Error for TakeCensusError {}
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// The blocks are the blocks of [`allocated_blocks`]. Other graphs show what keeps a value alive, or the classes of a
-/// language that the program interprets: make a [`HeapGraph`](super::HeapGraph) or use a [`GraphBuilder`], and take the
-/// [`census`](crate::census()) of that graph.
+/// The census counts the blocks of [`allocated_blocks`]. To count only the memory of certain values, make a
+/// [`HeapGraph`](super::HeapGraph). To count the objects of a language that the program interprets, build a graph with
+/// [`GraphBuilder`]. Then take the [`census`](crate::census()) of that graph.
 ///
 /// # Errors
 ///
-/// [`TakeCensusError`] if DMD does not record this process, or if the census fails.
+/// Returns a [`TakeCensusError`] if DMD does not record this process, or if the census fails.
 pub fn take_census(breakdown: &Breakdown) -> Result<CensusReport, TakeCensusError> {
     let graph = allocated_blocks().map_err(|NotRecording| TakeCensusError::NotRecording)?;
     census(&graph, breakdown).map_err(TakeCensusError::Census)
@@ -76,15 +76,16 @@ pub fn take_census(breakdown: &Breakdown) -> Result<CensusReport, TakeCensusErro
 ///
 /// The id of a node is the block's address, and its size is the usable size. Its type comes from the allocation
 /// stack, as in DMD's dumps: the type of a `Vec<String>` is `[String]`, the array of its elements. Its class is the
-/// type without path and parameters; an array keeps its brackets. Text is a string. Blocks of an unknown type are
-/// "other" and have no class.
+/// type without path and parameters; an array keeps its brackets. The coarse type of text is
+/// [`String`](CoarseType::String). Blocks of an unknown type have the coarse type [`Other`](CoarseType::Other), and no
+/// class.
 ///
 /// Other threads may allocate during the call. The graph contains every block that lives during the whole call, and
 /// some other blocks. It does not contain the graph's own blocks.
 ///
 /// # Errors
 ///
-/// [`NotRecording`] if DMD does not record this process.
+/// Returns [`NotRecording`] if DMD does not record this process.
 pub fn allocated_blocks() -> Result<Graph, NotRecording> {
     let mut blocks = Vec::new();
     // The list grows inside a call of DMD, so DMD does not record the list's block.

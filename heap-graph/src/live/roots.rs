@@ -36,8 +36,8 @@ impl Roots<'_> {
     ///
     /// # Panics
     ///
-    /// If the value's code panics during the walk. A caller that catches the panic may add other values. The nodes
-    /// met so far stay in the graph, and [`HeapGraph::skipped`](super::HeapGraph::skipped) lists the value.
+    /// Panics if the value's code panics during the walk. A caller that catches the panic may add other values. The
+    /// nodes met so far stay in the graph, and [`HeapGraph::skipped`](super::HeapGraph::skipped) lists the value.
     pub fn add<T: MallocSizeOf + ?Sized>(&mut self, name: &str, value: &T) {
         match &mut self.0 {
             RootsPurpose::Name(names) => names.push(name.to_owned()),

@@ -35,7 +35,7 @@ impl HeapGraph {
     ///
     /// # Errors
     ///
-    /// If the file cannot be created, written or renamed.
+    /// Returns an error if the file cannot be created, written or renamed.
     pub fn save(path: impl AsRef<Path>, add_roots: impl Fn(&mut Roots<'_>)) -> io::Result<SavedSnapshot> {
         Self::save_with(path, LiveGraphOptions::new(), &SnapshotWriteOptions::new(), add_roots)
     }
@@ -85,7 +85,8 @@ impl HeapGraph {
     ///
     /// # Errors
     ///
-    /// If `file` cannot be written. The walk of the current value continues to its end; later values are left out.
+    /// Returns an error if `file` cannot be written. The walk of the current value continues to its end; later values
+    /// are left out.
     pub fn stream(
         file: &mut dyn Write,
         options: LiveGraphOptions<'_>,

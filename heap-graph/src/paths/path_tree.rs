@@ -41,7 +41,7 @@ impl PathTree {
     ///
     /// # Errors
     ///
-    /// [`CancelledError`] if the walk was cancelled.
+    /// Returns a [`CancelledError`] if the walk was cancelled.
     pub fn watched(graph: &Graph, progress: &AnalysisProgress) -> Result<Self, CancelledError> {
         let root = NodeIndex::ROOT.0;
         let mut turns = vec![NEVER; graph.node_count()];
@@ -71,7 +71,7 @@ impl PathTree {
     ///
     /// # Panics
     ///
-    /// If the walk was in another graph, with fewer nodes.
+    /// Panics if the walk was in another graph, with fewer nodes.
     pub fn paths<'a>(&self, graph: &'a Graph, target: NodeIndex, max: usize) -> Vec<GraphPath<'a>> {
         let root = NodeIndex::ROOT.0;
         // The edges to the target that the walk takes, in the walk's order.

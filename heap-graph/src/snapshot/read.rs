@@ -28,7 +28,8 @@ const MAX_FRAMES: u32 = 10_000;
 ///
 /// # Errors
 ///
-/// [`SnapshotError`]. This function rejects every snapshot that Firefox rejects.
+/// Returns a [`SnapshotError`] if the file cannot be read or is not a valid snapshot. This function rejects every
+/// snapshot that Firefox rejects.
 pub fn read(path: impl AsRef<Path>) -> Result<Graph, SnapshotError> {
     read_with(path, &SnapshotReadOptions::default())
 }

@@ -68,7 +68,7 @@ impl<W: Write> Packer<W> {
 ///
 /// # Errors
 ///
-/// If `file` cannot be written.
+/// Returns an error if `file` cannot be written.
 pub fn write<W: Write>(graph: &Graph, file: W, options: &SnapshotWriteOptions) -> io::Result<W> {
     let mut packer = Packer::new(file, graph.creation_time(), options);
     for index in 0..graph.node_count() as u32 {
@@ -118,7 +118,7 @@ impl<W: Write> SnapshotWriter<W> {
     ///
     /// # Errors
     ///
-    /// [`GraphError::TooMany`] after 2^32 - 1 texts.
+    /// Returns [`GraphError::TooMany`] after 2^32 - 1 texts.
     pub fn text(&mut self, text: &str) -> Result<GraphTextId, GraphError> {
         self.texts.intern(text.as_bytes()).ok_or(GraphError::TooMany("texts"))
     }
@@ -127,7 +127,7 @@ impl<W: Write> SnapshotWriter<W> {
     ///
     /// # Errors
     ///
-    /// [`GraphError::TooMany`] after 2^32 - 1 frames.
+    /// Returns [`GraphError::TooMany`] after 2^32 - 1 frames.
     pub fn frame(&mut self, frame: FrameParts) -> Result<GraphFrameId, GraphError> {
         self.frames.intern(frame).ok_or(GraphError::TooMany("frames"))
     }
@@ -137,7 +137,7 @@ impl<W: Write> SnapshotWriter<W> {
     ///
     /// # Errors
     ///
-    /// If the file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn node(&mut self, node: NodeParts, edges: &[(NodeId, Option<GraphTextId>)]) -> io::Result<()> {
         let kind = NodeKind::new(&node);
         let node = (node.id, node.shallow_size, &kind);
@@ -148,7 +148,7 @@ impl<W: Write> SnapshotWriter<W> {
     ///
     /// # Errors
     ///
-    /// If the file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn finish(self) -> io::Result<W> {
         self.packer.finish()
     }

@@ -112,7 +112,7 @@ fn a_search_for_what_groups_retain_can_be_cancelled() {
     let (done, all) = progress.steps();
     assert!(done <= all && all - done < 10, "{done} of {all}");
     assert!(all > 6 * NODES, "two searches follow: {all}");
-    // Another thread may notice that the analysis is over, but not in each attempt.
+    // The analysis may end before this thread cancels it, so the test makes several attempts.
     for _ in 0..100 {
         let progress = AnalysisProgress::new();
         let result = thread::scope(|scope| {

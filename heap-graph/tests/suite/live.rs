@@ -500,7 +500,8 @@ fn a_value_that_panics_costs_only_itself() {
     let read = collected_and_saved(tell);
     let names: Vec<_> = read.root().edges().map(|edge| edge.name.unwrap().to_owned()).collect();
     assert_eq!(names, ["bad", "good"]);
-    // The root; the value, its vector and the vector's bytes, and the shared block; the value, its vector, a text.
+    // The root; the bad value, its vector, the vector's bytes and the shared block; the good value, its vector and a
+    // text.
     assert_eq!(read.node_count(), 1 + 4 + 3);
     let skipped = HeapGraph::collect(tell).skipped().to_vec();
     assert!(

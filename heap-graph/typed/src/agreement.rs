@@ -17,7 +17,7 @@ pub struct Agreement {
     /// counts the pointers that are wrong.
     pub disagree: u64,
     /// The compiler merged functions, so the stack names another type with the same layout as the pointer's type.
-    /// Calling functions on the stack are instances for the pointer's type, and so prove that type.
+    /// Outer functions on the stack are instances for the pointer's type, and so prove that type.
     pub same_layout: u64,
     /// The stack names no type with a layout.
     pub owner_only: u64,

@@ -85,7 +85,8 @@ impl DebugInfo {
     ///
     /// # Errors
     ///
-    /// [`TypedError::NotAProgram`], [`TypedError::DebugInfo`] or [`TypedError::Bounded`].
+    /// Returns [`TypedError::NotAProgram`] if the file is not a supported program, [`TypedError::DebugInfo`] if the
+    /// debug information is damaged, and [`TypedError::Bounded`] if it exceeds a limit.
     pub fn read(file: &[u8]) -> Result<Self, TypedError> {
         Self::read_on(file, thread::available_parallelism().map_or(1, NonZero::get))
     }

@@ -32,7 +32,7 @@ impl TypedHeap<'_> {
     ///
     /// # Errors
     ///
-    /// [`TypedError::Graph`] if the graph exceeds its limits.
+    /// Returns [`TypedError::Graph`] if the graph exceeds its limits.
     pub fn graph(&self, dump: &Dump) -> Result<Graph, TypedError> {
         let mut builder = GraphBuilder::new();
         builder.set_creation_time(dump.time().map(|seconds| seconds.saturating_mul(1_000_000)));

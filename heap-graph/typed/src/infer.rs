@@ -112,7 +112,7 @@ impl<'i> TypedHeap<'i> {
     ///
     /// # Errors
     ///
-    /// [`TypedError::Dump`] if the mode of the dump is not scan.
+    /// Returns [`TypedError::Dump`] if the mode of the dump is not scan.
     pub fn new(
         dump: &Dump,
         info: &'i DebugInfo,

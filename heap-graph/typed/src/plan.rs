@@ -105,9 +105,8 @@ pub(crate) enum PlanStep {
         then: Vec<PlanStep>,
         otherwise: Vec<PlanStep>,
     },
-    /// The steps of a slot, if the slot has a value. First, the bits of the number that are set in the slot's index
-    /// are flipped. The slot has a value if the bits of the mask are then 1. The index follows from the offset and
-    /// the distance of slots.
+    /// The steps of a slot, if the slot has a value: if `(number ^ index) & mask` is 1. The index of the slot is its
+    /// offset divided by `stride`.
     Full {
         number: Scalar,
         mask: u64,

@@ -167,7 +167,7 @@ fn branch<'c>(
         branch(info, chain, count, counts)
     });
     let mut branches: Vec<TaskBranch> = branches.collect();
-    // The numbers of types, and so the chains, have another order in each build.
+    // The chains are in the order of type ids, which differs from build to build.
     branches.sort_by_cached_key(|branch| (chain_names(&branch.awaits), branch.waits_for.clone()));
     TaskBranch {
         awaits: chain.futures.iter().map(|(of, variant)| future(info, *of, *variant)).collect(),

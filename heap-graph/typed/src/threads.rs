@@ -25,7 +25,7 @@ const BEFORE: u64 = 4096;
 /// The number of bytes after the thread pointer that contain the C library's data about the thread.
 const BEHIND: u64 = 4096;
 
-/// A thread, and an address in the code of one of its frames; `None` if it is unknown.
+/// A thread, and an address in the code of one of its frames; `None` if the frame is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ThreadPlace {
     thread: u32,

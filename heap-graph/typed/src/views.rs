@@ -68,9 +68,9 @@ pub(crate) fn is_list_of(info: &DebugInfo, known: TypedContents, said: TypedCont
     info.type_at(of).is_some_and(|of| info.same_as(of) == info.same_as(element))
 }
 
-/// Whether an owner of elements of another type proves a change of the type, not just another view. A buffer keeps
-/// its place if its elements change in place, for example from numbers to structs with a number. `MaybeUninit<T>` and
-/// similar types are less precise than `T`.
+/// Whether an owner of elements of another type proves that the type changed, so that it is not just another view. A
+/// buffer keeps its address if its elements change in place, for example from numbers to structs with a number. The
+/// types `MaybeUninit<T>` and `ManuallyDrop<T>` prove no change: they are less precise than `T`.
 pub(crate) fn is_changed(
     info: &DebugInfo,
     known: TypedContents,

@@ -84,7 +84,7 @@ impl Suggestions {
     ///
     /// # Errors
     ///
-    /// If the mode of the dump is scan or cumulative.
+    /// Returns an error if the mode of the dump is scan or cumulative.
     pub fn new(dump: Dump, limit: usize) -> Result<Self, AnalyzeError> {
         Self::filtered(dump, limit, &[])
     }
@@ -94,7 +94,7 @@ impl Suggestions {
     ///
     /// # Errors
     ///
-    /// If the mode of the dump is scan or cumulative.
+    /// Returns an error if the mode of the dump is scan or cumulative.
     pub fn filtered(dump: Dump, limit: usize, filters: &[StackFilter]) -> Result<Self, AnalyzeError> {
         let (kind, before_reports) = match dump.mode() {
             Mode::DarkMatter => (RecordKind::Unreported, None),

@@ -14,7 +14,7 @@ impl Dump {
         self.peak.as_ref()
     }
 
-    /// The number of the process, if the dump has it.
+    /// The process id; `None` if the dump does not contain it.
     pub fn process(&self) -> Option<u64> {
         self.process
     }
@@ -31,8 +31,8 @@ impl Dump {
     ///
     /// # Errors
     ///
-    /// If the dump does not have the blocks of that time. A dump from a [recording](crate::recording) has the blocks of
-    /// one time only.
+    /// Returns an error if the dump does not have the blocks of that time. A dump from a [recording](crate::recording)
+    /// has the blocks of one time only.
     pub fn at(mut self, at: DumpTime) -> Result<Self, AnalyzeError> {
         if at == self.shown {
             return Ok(self);

@@ -143,8 +143,8 @@ struct CodeOffset {
 pub(crate) struct CallTable {
     texts: FrameTexts,
     frames: Vec<StoredCall>,
-    /// The ids by content. The table has no keys of its own, because engines keep frames in the memory of the program
-    /// that they measure.
+    /// The ids by content. The table stores no copies of frames, so that it stays small: engines keep it in the memory
+    /// of the program that they measure.
     ids: HashTable<CallId>,
     hasher: RandomState,
     /// Paths of modules, and system names.

@@ -11,7 +11,8 @@ const MAX_NUMBER: usize = 1 << 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct DumpKeys {
-    /// The numbers of keys that DMD wrote, by the number that the key spells; [`NONE`] if there is no such key.
+    /// For keys in DMD's base 32: the number of the key, by the value that the key spells; [`NONE`] for a value without
+    /// a key.
     numbers: Vec<u32>,
     /// Other keys of up to seven bytes, by their bytes and length. The author of the file chooses these keys, so the
     /// map's hashes are random.

@@ -27,7 +27,7 @@ pub struct HeapAt {
 pub struct RecordingOutline {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// The number of the process.
+    /// The process id.
     pub process: u64,
     /// The counts until the end.
     pub statistics: DumpStatistics,

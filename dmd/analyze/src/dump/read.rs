@@ -53,7 +53,7 @@ impl DumpReadOptions {
         Self::default()
     }
 
-    /// Sets the maximum of bytes of decompressed text. Default: 1 GiB.
+    /// Sets the maximum number of bytes of decompressed text. Default: 1 GiB.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
@@ -90,7 +90,8 @@ impl DumpReadOptions {
 ///
 /// # Errors
 ///
-/// If `path` is not a regular file (the reader never waits for a pipe), or if the file is not a valid dump.
+/// Returns an error if `path` is not a regular file (the reader never waits for a pipe), or if the file is not a valid
+/// dump.
 pub fn read(path: impl AsRef<Path>) -> Result<Dump, AnalyzeError> {
     read_with(path, &DumpReadOptions::default())
 }
@@ -249,7 +250,7 @@ impl<R: Read> DumpReader<'_, R> {
                 if !(1..=LARGEST_MEAN).contains(&bytes) {
                     return Err(wrong(
                         "invocation.sampleBytes",
-                        format!("{bytes} is not 1 to {LARGEST_MEAN}"),
+                        format!("{bytes} is not between 1 and {LARGEST_MEAN}"),
                     ));
                 }
                 sample_bytes = Some(bytes);

@@ -39,7 +39,8 @@ impl<'d> ScannedBlock<'d> {
         self.dump.blocks[self.index].alloc.index()
     }
 
-    /// The innermost frame of the allocation stack that is not an allocator's. The text has no number.
+    /// The innermost frame outside of allocators, on the stack that allocated the block. If all frames are an
+    /// allocator's, the innermost frame. The text has no number.
     pub fn allocated_in(self) -> Option<&'d str> {
         let frames = self.dump.trace(self.dump.blocks[self.index].alloc);
         let texts = || frames.iter().map(|frame| self.dump.frames.text(*frame));
@@ -53,7 +54,7 @@ impl Dump {
     ///
     /// # Errors
     ///
-    /// If the mode of the dump is not scan.
+    /// Returns an error if the mode of the dump is not scan.
     pub fn scanned_blocks(&self) -> Result<impl ExactSizeIterator<Item = ScannedBlock<'_>>, AnalyzeError> {
         if self.mode != Mode::Scan {
             return Err(AnalyzeError::NotScan(self.mode));

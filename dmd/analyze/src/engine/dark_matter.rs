@@ -49,8 +49,8 @@ pub struct DarkMatterRow {
     pub function: String,
     /// The type of unreported blocks; `None` if the stack does not name it.
     pub type_name: Option<String>,
-    /// The reporters. If several pairs of reporters reported blocks of this function, the pair with the most bytes is
-    /// named.
+    /// The names of the reporters. If several pairs of reporters reported blocks of this function, these are the names
+    /// of the pair with the most bytes.
     pub reporters: String,
     /// Usable bytes.
     pub bytes: i128,
@@ -81,7 +81,7 @@ impl DarkMatter {
         LiveStack(id)
     }
 
-    /// Adds a stack by its frames, innermost first. The frames may end at the site, or be complete.
+    /// Adds a stack by its frames, innermost first. The frames outside of the site may be missing.
     pub fn add_frames(&mut self, frames: &[CallFrame<'_>], folds: &FoldRules) -> LiveStack {
         let site = FoldedStack::fold(frames, folds).site();
         let type_name = TypeVerdict::from_stack(frames).type_name();

@@ -26,7 +26,7 @@ pub struct FileMapping {
     pub start: u64,
     /// The address after the last byte.
     pub end: u64,
-    /// The offset in the file of the first byte.
+    /// The offset of the range's first byte in the file.
     pub offset: u64,
     /// Whether the process may write to the range.
     pub is_writable: bool,
@@ -38,7 +38,7 @@ pub struct FileMapping {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "the system's description of a thread")]
 pub struct StoppedThread {
-    /// The system's number of the thread.
+    /// The system's id of the thread.
     pub number: Option<u64>,
     /// The thread's name; empty if the thread has no name.
     pub name: String,
@@ -60,7 +60,7 @@ pub struct StoppedThread {
 ///
 /// # Errors
 ///
-/// [`AnalyzeError::Image`] in the same cases as for [`read_image`].
+/// Returns [`AnalyzeError::Image`] in the same cases as for [`read_image`].
 pub fn read_threads(
     memory: &dyn Fn(u64, &mut [u8]) -> usize,
     mappings: &[FileMapping],
@@ -76,9 +76,9 @@ pub fn read_threads(
 ///
 /// # Errors
 ///
-/// [`AnalyzeError::Image`] if there are no tables, if they have another version, if they are damaged, or if the engine
-/// does not record every block. [`AnalyzeError::TooManyEntries`] if there are more blocks and stacks than
-/// `max_entries`.
+/// Returns [`AnalyzeError::Image`] if there are no tables, if they have another version, if they are damaged, or if the
+/// engine does not record every block. Returns [`AnalyzeError::TooManyEntries`] if there are more blocks and stacks
+/// than `max_entries`.
 pub fn read_image(
     memory: &dyn Fn(u64, &mut [u8]) -> usize,
     mappings: &[FileMapping],

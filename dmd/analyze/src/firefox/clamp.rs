@@ -36,7 +36,8 @@ pub struct ClampStats {
 ///
 /// # Errors
 ///
-/// If the file is not a valid dump of scan mode, has no blocks or overlapping blocks, or cannot be written.
+/// Returns an error if the file is not a valid dump of scan mode, if it has no blocks, if blocks overlap, or if the
+/// file cannot be written.
 pub fn clamp(path: impl AsRef<Path>, options: &DumpReadOptions) -> Result<(Dump, ClampStats), AnalyzeError> {
     let path = fs::canonicalize(path).map_err(ReadError::Io)?;
     let mut dump = read_with(&path, &options.clone().contents(true))?;

@@ -104,8 +104,8 @@ impl Dump {
     ///
     /// # Errors
     ///
-    /// If the mode of the dump is not scan. With [`info`](BlockOptions::info), also if the block's contents are not
-    /// clamped.
+    /// Returns an error if the mode of the dump is not scan. With [`info`](BlockOptions::info), also returns an error
+    /// if the block's contents are not clamped.
     pub fn block_text<'d>(
         &'d self,
         address: u64,

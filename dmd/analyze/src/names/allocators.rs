@@ -101,10 +101,10 @@ impl AllocatorFrames {
 }
 
 impl CallFrame<'_> {
-    /// Whether the frame is an allocator's: a function of C's allocator, of Rust's collections, or an unknown
-    /// function.
+    /// Whether the frame is an allocator's: a function of C's allocator, of an allocator's crate, of Rust's
+    /// collections, or an unknown function.
     pub fn is_of_allocator(&self) -> bool {
-        // The folder of a source file says nothing about the function, except in Rust's libraries.
+        // The path of a source file counts only in Rust's libraries and in the crates of allocators.
         let function = self.name();
         self.in_allocator
             || IN_C.iter().any(|name| function.contains(name))

@@ -1,4 +1,4 @@
-//! Finds the crate of a frame, and the frames that only carry out a report.
+//! Finds the crate of a frame, and the frames that only measure or report memory for a reporter.
 
 use std::borrow::Cow;
 
@@ -37,7 +37,8 @@ impl<'t> CallFrame<'t> {
         }
     }
 
-    /// Whether the function only carries out a report for a reporter.
+    /// Whether the function only measures or reports memory for a reporter: a function of the engine, of
+    /// memory-reporter or of Rust's libraries, or an unknown function.
     pub(crate) fn is_measuring(&self) -> bool {
         let function = self.name();
         let owner = function.trim_start_matches(['<', '&', '[', '(']);

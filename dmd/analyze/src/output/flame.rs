@@ -92,8 +92,8 @@ impl FlameGraph {
     }
 }
 
-/// A tree that grows step by step: each step adds the largest frame that waits. A frame is never larger than its
-/// caller, so the caller of each frame is already in the tree.
+/// A tree that grows step by step: each step adds the largest frame that is not in the tree yet. A frame is never larger
+/// than its caller, so the caller of each frame is already in the tree.
 struct FlameGrowth<'a> {
     analysis: &'a Analysis,
     names: FlameNames,
@@ -222,7 +222,7 @@ struct FlameNames {
     of_frames: Vec<Option<u32>>,
     of_reporters: HashMap<CutStackId, u32>,
     of_kinds: HashMap<RecordKind, u32>,
-    /// For each name: the turn in which it got its number, and the number.
+    /// For each name: the turn in which it last got a number, and the number. A number is valid only in its turn.
     places: Vec<(u32, u32)>,
     turn: u32,
 }
@@ -278,7 +278,7 @@ impl FlameNames {
         Some(name)
     }
 
-    /// Drops the numbers of all names.
+    /// Drops the numbers of all names, by starting a new turn.
     fn forget(&mut self) {
         self.turn += 1;
     }

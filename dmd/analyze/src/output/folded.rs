@@ -29,9 +29,9 @@ impl Analysis {
 }
 
 impl FoldedText<'_> {
-    /// Sets the maximum of bytes of all lines; each kind gets an equal part. The limit is needed because a dump stores
-    /// shared frames once, but this text repeats them. One line `(small)` replaces the last records of a kind that do
-    /// not fit. Default: 256 MiB.
+    /// Sets the maximum number of bytes of all lines; each kind gets an equal part. The limit is needed because a dump
+    /// stores shared frames once, but this text repeats them. One line `(small)` replaces the last records of a kind
+    /// that do not fit. Default: 256 MiB.
     #[must_use]
     pub fn most_text(mut self, bytes: usize) -> Self {
         self.most_text = bytes;

@@ -1,4 +1,4 @@
-//! Compares two heaps for a page: the blocks of each stack before and after.
+//! Compares two heaps, as data for a web page: the blocks of each stack before and after.
 
 use dmd_format::Mode;
 
@@ -32,8 +32,8 @@ impl HeapChange {
     ///
     /// # Errors
     ///
-    /// If the dumps have different modes. Live, scan and dark-matter count as the same mode: the comparison ignores
-    /// reports.
+    /// Returns an error if the dumps have different modes. Live, scan and dark-matter count as the same mode: the
+    /// comparison ignores reports.
     pub fn new(before: Dump, after: Dump, options: &ProgramOptions) -> Result<Self, AnalyzeError> {
         let dumps = [before.without_reports(), after.without_reports()];
         let [first, second] =

@@ -102,7 +102,7 @@ impl<'a> FunctionNames<'a> {
 struct OuterFunctions {
     /// Functions whose names are in the types of the closure's callers.
     named: BTreeSet<String>,
-    /// Functions on the stack from the closure's file.
+    /// Functions on the stack whose source file is the closure's file.
     near: BTreeSet<String>,
 }
 
@@ -197,7 +197,8 @@ impl<'t> BareClosure<'t> {
                 return OuterName::Near(without_types(function).to_owned());
             }
             let fold = folds.reason(&frame);
-            // Functions of libraries and collections call closures of their callers, so the search continues there.
+            // Functions of libraries and collections call closures of their callers, so the search continues with the
+            // caller.
             if !is_near
                 && matches!(
                     fold,

@@ -1,4 +1,4 @@
-//! Shows one heap to a page: the blocks of each stack, separated by how often reporters reported them.
+//! One heap, as data for a web page: the blocks of each stack, separated by how often reporters reported them.
 
 use core::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -175,7 +175,8 @@ impl Leaks {
     ///
     /// # Errors
     ///
-    /// If the mode of the dump is [`Cumulative`](crate::Mode::Cumulative): such a dump also contains freed blocks.
+    /// Returns an error if the mode of the dump is [`Cumulative`](crate::Mode::Cumulative): such a dump also contains
+    /// freed blocks.
     pub fn from_dump(dump: Dump, options: &LeakOptions) -> Result<Self, AnalyzeError> {
         if dump.mode() == Mode::Cumulative {
             return Err(AnalyzeError::Cumulative);

@@ -11,7 +11,7 @@ const BOLD: &str = "\u{1b}[1m";
 const DIM: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// The minimum of columns that a name gets beside its place.
+/// The minimum number of columns that a name gets beside its place.
 const LEAST_NAME: usize = 24;
 
 /// Text in bold, if the view has colours.
@@ -19,7 +19,7 @@ pub(super) fn bold(text: &str, options: &ProgramOptions) -> String {
     if options.colour { format!("{BOLD}{text}{PLAIN}") } else { text.to_owned() }
 }
 
-/// Text in a dim color, if the view has colors: it is less important.
+/// Text of less importance, in a dim colour if the view has colours.
 pub(super) fn dim(text: &str, options: &ProgramOptions) -> String {
     if options.colour { format!("{DIM}{text}{PLAIN}") } else { text.to_owned() }
 }

@@ -107,7 +107,8 @@ fn angles(name: &str) -> impl Iterator<Item = (usize, char)> + '_ {
         .filter(move |(at, c)| *c == '<' || (*c == '>' && !(*at > 0 && matches!(bytes[at - 1], b'-' | b'='))))
 }
 
-/// Replaces the generics at a depth by `..`. The brackets of `<T as Trait>` stay, because they are the whole name.
+/// Replaces the generics at a depth by `..`. The contents of `<T as Trait>` stay, because no name precedes the opening
+/// bracket.
 fn elide(name: &str, at_depth: usize) -> String {
     let mut out = String::with_capacity(name.len());
     let (mut depth, mut from, mut elided) = (0_usize, 0, false);

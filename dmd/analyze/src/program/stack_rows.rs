@@ -1,5 +1,5 @@
-//! Stacks as rows for a page: a tree of frames, and rows. Each row has its frame in the tree, its site, its type and
-//! its crate.
+//! Stacks, as data for a web page: a tree of frames, and rows. Each row has its frame in the tree, its site, its type
+//! and its crate.
 //!
 //! A row represents all stacks that look equal in a view. The code that uses the rows defines the amounts of each row.
 
@@ -15,10 +15,10 @@ use crate::records::{Analysis, CutStackId, SMALL};
 /// The keys of a row's holders, in this order.
 const KEYS: [HolderKey; 3] = [HolderKey::Site, HolderKey::Type, HolderKey::Crate];
 
-/// The default maximum of rows. Smaller stacks share rows.
+/// The default maximum number of rows. Smaller stacks share rows.
 pub(super) const MOST_ROWS: usize = 3000;
 
-/// The maximum of frames, not counting the frames of small stacks.
+/// The maximum number of frames, not counting the frames of small stacks.
 const MOST_FRAMES: usize = 20_000;
 
 /// The usual width of a holder's name, in characters.
@@ -73,8 +73,8 @@ impl StackRows {
         &self.rows
     }
 
-    /// The number of stacks without a row of their own. Rows `(small)` represent these stacks. Such a row is below the
-    /// innermost frame of its stacks that is in the tree.
+    /// The number of stacks without a row of their own. Rows `(small)` represent these stacks. The tree contains only
+    /// the outer frames of such a stack, and the row is below the innermost of these frames.
     pub fn merged(&self) -> usize {
         self.merged
     }

@@ -146,7 +146,7 @@ fn is_same(a: &CallFrame<'_>, b: &CallFrame<'_>) -> bool {
 /// The maximum number of functions in one round of a recursion that is shown once.
 const LONGEST_ROUND: usize = 8;
 
-/// The minimum of repeated lines to leave out. Fewer lines are as short as the line that would replace them.
+/// The minimum number of repeated lines to leave out. Fewer lines are as short as the line that would replace them.
 const FEWEST_REPEATS: usize = 3;
 
 /// Writes the lines of a stack. For a recursion, writes the first round and the number of further rounds.

@@ -1,4 +1,4 @@
-//! Shows a recording to a page: the blocks of each stack in any part of the time.
+//! A recording, as data for a web page: the blocks of each stack in any part of the time.
 
 use core::time::Duration;
 

@@ -10,7 +10,7 @@ use super::summary::{AMOUNTS, for_names};
 use crate::print::{mark, number, percent};
 use crate::records::{Analysis, KindSection, RecordKind};
 
-/// The default number of rows below another row.
+/// The default maximum number of rows directly below a row.
 const ROWS: usize = 10;
 
 /// A row with less than the whole divided by this number counts as small.
@@ -28,10 +28,10 @@ pub struct HolderTree {
 }
 
 impl Analysis {
-    /// Groups the memory by `keys`, one level for each key, with at most `rows` rows below each other row. The analysis
+    /// Groups the memory by `keys`, one level for each key, with at most `rows` rows directly below a row. The analysis
     /// should have whole stacks, all records and, for [`HolderKey::Type`], types.
     ///
-    /// If `rows` is `None`, at most ten rows are shown below each other row. Rows with less than a thousandth of the
+    /// If `rows` is `None`, at most ten rows are shown directly below a row. Rows with less than a thousandth of the
     /// whole are left out, unless the view is [verbose](ProgramOptions::verbose). One row has the sum of all rows that
     /// are left out.
     pub fn holder_tree(

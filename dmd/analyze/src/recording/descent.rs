@@ -2,10 +2,10 @@
 
 use super::replay::{BlockEnd, ReplayObserver, ReplayedBlock};
 
-/// The heap counts as shrinking while it grows by less than this part of its peak.
+/// The heap counts as shrinking as long as no growth exceeds a small part of its peak (`1 / RIPPLE`).
 const RIPPLE: u128 = 64;
 
-/// Finds the last time at which the heap was high, in one replay.
+/// Finds the time after which the heap only shrank, in one replay.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DescentObserver {
     /// Usable bytes.

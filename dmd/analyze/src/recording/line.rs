@@ -123,7 +123,7 @@ impl OpenLine {
     }
 }
 
-/// The groups to which each stack's blocks belong. There is one group for each way of grouping.
+/// The groups to which blocks belong. Each stack has one group for each way of grouping.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LineGroups {
     /// The groups of each stack: one number for each of the `ways`. The first entry is for blocks without a stack.

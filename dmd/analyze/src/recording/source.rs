@@ -16,9 +16,10 @@ impl<T: Read + Seek + Send> RecordingBytes for T {}
 
 type ChunksAt<'f> = ChunkReader<Chain<&'static [u8], BufReader<&'f mut Box<dyn RecordingBytes>>>>;
 
-/// The maximum of bytes that a reader checks again in a file with damaged chunks, as a multiple of the file's length.
+/// The maximum number of bytes that a reader checks again in a file with damaged chunks, as a multiple of the file's
+/// length.
 const TRIES: u64 = 4;
-/// The minimum of bytes that a reader may check again in any file.
+/// The number of bytes that a reader may check again in any file, even in a short one.
 const LEAST_ALLOWANCE: u64 = 1 << 28;
 /// The buffer size for checking whether a chunk is good, in bytes.
 const LOOK: usize = 1 << 13;

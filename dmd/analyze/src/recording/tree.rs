@@ -90,7 +90,7 @@ impl CallTree {
         })
     }
 
-    /// Makes a dump of these blocks. `max_entries` is the maximum of its blocks, traces and frames.
+    /// Makes a dump of these blocks. `max_entries` is the maximum number of its blocks, traces and frames.
     pub(crate) fn dump(
         &self,
         blocks: impl IntoIterator<Item = (EqualBlocks, u64)>,
@@ -99,8 +99,8 @@ impl CallTree {
         self.dump_of(Mode::Live, blocks.into_iter().map(|(kind, num)| (None, kind, num)), max_entries)
     }
 
-    /// Makes a dump of mode scan with the blocks at these addresses, without contents. `max_entries` is the maximum of
-    /// its blocks, traces and frames.
+    /// Makes a dump of mode scan with the blocks at these addresses, without contents. `max_entries` is the maximum
+    /// number of its blocks, traces and frames.
     pub(crate) fn scan(
         &self,
         blocks: impl IntoIterator<Item = (u64, EqualBlocks)>,

@@ -32,8 +32,7 @@ pub(super) struct GroupedDump {
     pub(super) addresses: Vec<u64>,
     /// The group of each block.
     pub(super) groups: Vec<u32>,
-    /// The innermost frame of each trace that is not an allocator's. Empty unless the options request a table of
-    /// modules.
+    /// The site of each trace, from `CutStacks`. Empty unless the options request a table of modules.
     pub(super) owners: Vec<Option<FrameTextId>>,
     /// The types of blocks, by trace. Empty unless the options request a table of types.
     pub(super) types: TypeNames,

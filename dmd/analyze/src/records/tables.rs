@@ -65,7 +65,7 @@ pub(super) fn tables(groups: &StackGroups<'_>, kinds: &[OfKind], has_means: bool
     tables
 }
 
-/// Finds the crate that allocated a block.
+/// Finds the crate of the site that allocated a block.
 fn module<'g>(
     groups: &'g StackGroups<'_>,
 ) -> impl Fn(&'g GroupedDump, &'g DumpBlock, u32) -> Option<Cow<'g, str>> {

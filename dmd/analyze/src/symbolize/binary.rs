@@ -27,7 +27,7 @@ pub(super) struct BinaryFiles {
     pub(super) split: SplitPlaces,
     /// A debug file that the search rejected because it comes from another build.
     pub(super) other: Option<PathBuf>,
-    /// The number to add to an offset of the dump, for an address in the file.
+    /// The number to add to an offset in the dump. The sum is an address in the file.
     pub(super) base: u64,
     /// Whether the build id of the file was checked.
     pub(super) checked: bool,
@@ -137,7 +137,7 @@ impl BinaryFiles {
         self
     }
 
-    /// Finds a copy or a debug file of a file that is not at its path.
+    /// If the file is not at its path: finds a copy of the file, or the file's debug file.
     fn elsewhere(path: &Path, id: &str, options: &SymbolOptions) -> Option<Self> {
         let mut found: Vec<(PathBuf, FileFacts)> = candidates(path, id, options)
             .filter_map(|candidate| look(&candidate).ok().map(|known| (candidate, known)))

@@ -18,8 +18,8 @@ impl MappedFile {
     ///
     /// # Errors
     ///
-    /// If the file cannot be opened or mapped, or if it is not a regular file: opening a pipe would block, and a device
-    /// has no end.
+    /// Returns an error if the file cannot be opened or mapped, or if it is not a regular file: opening a pipe would
+    /// block, and a device has no end.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         if !std::fs::metadata(&path)?.is_file() {
             return Err(io::Error::other("not a regular file"));

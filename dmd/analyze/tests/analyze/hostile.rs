@@ -1,5 +1,5 @@
-//! Harmful dumps: damaged, deep, or wrong. The reader must not panic, and its messages must contain the place of the
-//! fault.
+//! Harmful dumps: damaged, deeply nested, or wrong. The reader must not panic, and its messages must contain the place
+//! of the fault.
 
 use std::io::Read;
 

@@ -64,7 +64,7 @@ impl CensusReport {
     ///
     /// # Errors
     ///
-    /// If `out` cannot be written.
+    /// Returns an error if `out` cannot be written.
     pub fn write_json(&self, mut out: impl io::Write) -> io::Result<()> {
         let mut pieces = JsonPieces { piece: String::new(), out: Some(&mut out) };
         self.to_pieces(&mut pieces)?;

@@ -19,8 +19,8 @@ const NEAR: usize = 3;
 /// The size of one piece of memory that is searched for arenas.
 const PIECE: u64 = 1 << 20;
 
-/// The limit for the bytes read of values in chunks, as a multiple of the chunks' bytes. It is needed because many
-/// slices may lead to parts of one array.
+/// The maximum number of bytes that are read of values in chunks, as a multiple of the chunks' bytes. The limit is
+/// needed because many slices may lead to parts of one array.
 const READ_AT_MOST: u64 = 8;
 
 impl Inference<'_, '_, '_> {

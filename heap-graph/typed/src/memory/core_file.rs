@@ -103,7 +103,7 @@ impl CoreFile {
     ///
     /// # Errors
     ///
-    /// [`TypedError::Io`] if the file cannot be read, [`TypedError::NotACore`] if it is not a core file.
+    /// Returns [`TypedError::Io`] if the file cannot be read, [`TypedError::NotACore`] if it is not a core file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, TypedError> {
         // Opening a pipe would wait, so other files are rejected first.
         if !fs::metadata(&path)?.is_file() {
@@ -163,7 +163,7 @@ impl CoreFile {
     ///
     /// # Errors
     ///
-    /// [`TypedError::Io`] if the system does not return the length of the file.
+    /// Returns [`TypedError::Io`] if the system does not return the length of the file.
     pub fn missing(&self) -> Result<u64, TypedError> {
         let length = self.file.metadata()?.len();
         let behind = |segment: &CoreSegment| {

@@ -27,8 +27,8 @@ impl ProcessMemory {
     ///
     /// # Errors
     ///
-    /// [`TypedError::Io`] if no process has this id, if the system forbids reading it (ptrace's rules), or on systems
-    /// other than Linux.
+    /// Returns [`TypedError::Io`] if no process has this id, if the system forbids reading it (ptrace's rules), or on
+    /// systems other than Linux.
     pub fn open(pid: u32) -> Result<Self, TypedError> {
         if !cfg!(target_os = "linux") {
             let reason = "the memory of a process can be read on Linux only";
@@ -83,7 +83,7 @@ impl ProcessMemory {
     ///
     /// # Errors
     ///
-    /// [`TypedError::Io`] if the process has ended.
+    /// Returns [`TypedError::Io`] if the process has ended.
     pub fn mappings(&self) -> Result<Vec<FileMapping>, TypedError> {
         Ok(self.maps()?.lines().filter_map(mapping).collect())
     }

@@ -17,7 +17,7 @@ impl<'d> ScanMemory<'d> {
     ///
     /// # Errors
     ///
-    /// [`TypedError::Dump`] if the mode of the dump is not scan.
+    /// Returns [`TypedError::Dump`] if the mode of the dump is not scan.
     pub fn new(dump: &'d Dump) -> Result<Self, TypedError> {
         let mut blocks: Vec<_> = dump.scanned_blocks()?.collect();
         blocks.sort_by_key(|block| block.address());

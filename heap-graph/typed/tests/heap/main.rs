@@ -122,7 +122,8 @@ fn each_block_has_its_type() {
     assert!(of_length(32) >= 4 && of_length("somebody@example.org".len() as u64) >= 4, "{lengths:?}");
 }
 
-/// The unused memory of the program's containers. Only a static contains the number of users.
+/// The unused memory of the program's containers. The capacity beyond the users is known only if statics are read: only
+/// a static contains the number of users.
 fn unused(heap: &TypedHeap<'_>, memory: &dyn MemorySource) -> Vec<(String, WasteKind, u64)> {
     let waste = heap.waste(memory);
     assert_eq!(waste.unused_bytes, waste.rows.iter().map(|row| row.unused_bytes).sum::<u64>());

@@ -105,7 +105,7 @@ fn store() -> Store {
         Box::new(Copies { data: vec![1; 20] }),
         Box::new(Nothing([0; 5])),
     ];
-    // A list of 50.
+    // A list of 50 nodes.
     let first = (0..50).fold(None, |next, value| Some(Box::new(Node { value, next })));
     Store { users, scores, index, jobs, first }
 }

@@ -112,7 +112,7 @@ fn store() -> Store {
     }
     let unbounded = crossbeam_channel::unbounded();
     (0..3).for_each(|number| assert!(unbounded.0.send(item(number)).is_ok()));
-    // Room for 8. Used are the places 5, 6, 7, 0, 1 and 2.
+    // Room for 8. The places 5, 6, 7, 0, 1 and 2 are used.
     let mut wrapped: VecDeque<Of<7>> = VecDeque::with_capacity(8);
     wrapped.extend((0..6).map(item));
     let before = wrapped.drain(..5).map(Moved).collect();

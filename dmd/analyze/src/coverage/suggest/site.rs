@@ -106,7 +106,8 @@ impl<'a> SiteFinder<'a> {
         };
         let own_at = if dependency { caller } else { Some(at) };
         let call = own_at.map(named);
-        // The called crate: the program calls a function of this crate, or this crate runs the thread.
+        // The called crate has the outermost library function that the program's function called. Without a function
+        // of the program, this crate runs the thread.
         let is_library = |at: &usize| fold(*at).is_none() && self.is_library(&frames[*at]);
         let called = (at..own_at.unwrap_or(frames.len())).rev().find(is_library);
         let called = called.map_or_else(|| site.module.clone(), |at| frames[at].crate_name().into_owned());
@@ -116,7 +117,7 @@ impl<'a> SiteFinder<'a> {
         {
             foreign.push(arena.clone());
         }
-        // In a dependency, the types belong to the called crate or are private.
+        // If a dependency allocated, only the called crate counts: the types belong to this crate, or are private.
         let foreign = if dependency { vec![called.clone()] } else { foreign };
         let feature = foreign.first().and_then(|name| feature_for(name));
         let feature = feature.filter(|_| !dependency || called == site.module);
@@ -228,7 +229,7 @@ fn is_c(function: &str, place: &str) -> bool {
 /// The collection whose function is outermost in `frames`. Without a collection, the type that the stack names.
 fn type_name(frames: &[CallFrame<'_>], verdict: Option<&TypeVerdict>) -> Option<String> {
     if let Some(TypeVerdict::Typed { shape, name, .. }) = verdict {
-        // Do not use the outermost collection: it is the vector from which the program made the box.
+        // The outermost collection is not used here: it is the vector from which the program made the box.
         if *shape == BlockShape::BoxedSlice {
             return Some(format!("Box<{name}>"));
         }

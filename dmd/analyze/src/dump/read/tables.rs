@@ -21,7 +21,8 @@ enum TraceFault {
     TooLong,
 }
 
-/// The maximum of frames in a trace. DMD records far fewer. An analysis may print all of them for each block.
+/// The maximum number of frames in a trace. DMD records far fewer. The limit is needed because an analysis may print
+/// all frames for each block.
 const MOST_FRAMES: usize = 10_000;
 
 impl<R: Read> DumpReader<'_, R> {

@@ -20,7 +20,7 @@ const LEAF: usize = LINE << (LEAF_BITS - LINE_BITS);
 const KEYS: usize = 1 << KEY_BITS;
 const CHUNK: usize = 2 * SLOTS + 8 + 24 * SLOTS;
 
-/// The maximum of lines or chunks in a chain. Longer chains are damaged.
+/// The maximum number of lines or chunks in a chain. Longer chains are damaged.
 const LONGEST_CHAIN: usize = 64;
 
 /// All live blocks with their addresses.
@@ -97,7 +97,8 @@ fn chain(memory: &ImageMemory<'_>, first: &[u8]) -> Result<Vec<u64>, AnalyzeErro
     Err(damaged("a chain of lines is too long"))
 }
 
-/// The slots of a chain of chunks: the word, the requested bytes and the slop, by the index of the slot's place.
+/// The slots of a chain of chunks, by the index of the block's place. A slot contains the word, the requested bytes and
+/// the slop.
 fn slots(memory: &ImageMemory<'_>, mut chunk: u64) -> Result<BTreeMap<u64, [u64; 3]>, AnalyzeError> {
     let mut slots = BTreeMap::new();
     let mut bytes = [0; CHUNK];

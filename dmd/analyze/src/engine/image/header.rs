@@ -9,7 +9,7 @@ use crate::error::AnalyzeError;
 /// The size of the pieces in which the writable data of a program is read.
 const PIECE: u64 = 1 << 20;
 
-/// The maximum of writable data in one mapping that the search reads, in bytes.
+/// The maximum number of bytes of writable data that the search reads in one mapping.
 const MOST: u64 = 1 << 28;
 
 /// The places of the tables.
@@ -44,7 +44,9 @@ impl TableHeader {
         let refuse = |reason: String| Err(AnalyzeError::Image(reason));
         let version = u64_at(header, 24) as u32;
         if version != VERSION {
-            return refuse(format!("the tables of DMD have version {version} (expected {VERSION})"));
+            return refuse(format!(
+                "the tables of DMD have version {version} (expected {VERSION}): use DMD of the same release"
+            ));
         }
         let word = |at: usize| u64_at(header, at);
         let mut phase = [0];
@@ -54,7 +56,7 @@ impl TableHeader {
         }
         let below = memory.words(word(40), 1)?;
         if below != [0] {
-            return refuse("DMD records only a sample of the small blocks (--sample-below)".to_owned());
+            return refuse("DMD records only a sample of the small blocks: omit --sample-below".to_owned());
         }
         let mut roots = [0; PLANES];
         for (root, address) in roots.iter_mut().zip(memory.words(word(56), PLANES)?) {

@@ -4,7 +4,7 @@ use core::cell::Cell;
 
 use crate::error::AnalyzeError;
 
-/// The maximum of bytes in all reads together: the maximum size of the engine's tables.
+/// The maximum number of bytes in all reads together: the maximum size of the engine's tables.
 const BUDGET: u64 = 16 << 30;
 
 pub(super) struct ImageMemory<'m> {

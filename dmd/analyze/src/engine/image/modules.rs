@@ -54,7 +54,7 @@ fn module(memory: &ImageMemory<'_>, mapping: &FileMapping, path: &[u8]) -> Recor
 
 #[derive(Default)]
 struct ElfHeaders {
-    /// The address in the file of the mapping's first byte.
+    /// The address that the file states for the mapping's first byte.
     first: u64,
     build_id: String,
 }

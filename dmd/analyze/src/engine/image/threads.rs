@@ -70,8 +70,8 @@ pub(super) fn all(
         let lowest = thread.stack_pointer.unwrap_or(0);
         for [code, stack, return_at] in frames.into_iter().filter(|[_, stack, _]| *stack >= lowest) {
             thread.frames.push((code, stack));
-            // On x86-64 a call stores the return address below the caller's stack pointer. On other processors the
-            // comparison fails.
+            // `return_at` is 0 if it is unknown. On x86-64, a call stores the return address below the caller's stack
+            // pointer. On other processors, the comparison fails, and the loop ends.
             let return_at = if return_at == 0 { stack.saturating_sub(8) } else { return_at };
             if return_at < lowest || memory.words(return_at, 1).is_ok_and(|word| word != [code]) {
                 break;

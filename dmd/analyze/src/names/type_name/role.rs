@@ -88,7 +88,8 @@ fn role(name: &FunctionName<'_>, text: &str, line_known: bool) -> FrameRole {
     }
     let is_closure = function.starts_with("{closure") || function.starts_with("{{closure");
     let passes = INNER.iter().any(|(parent, functions)| {
-        // A function with more generic arguments names the block's type, but may also run the program's code.
+        // An empty list means functions with at most one generic argument. A function with more arguments names the
+        // block's type, but may also run the program's code.
         let any = functions.is_empty() && name.arguments.len() <= 1;
         within(parent) && (any || has(functions, function) || (is_closure && has(functions, "{closure}")))
     });

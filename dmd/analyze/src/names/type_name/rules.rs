@@ -270,8 +270,8 @@ pub(super) const OF_REFERENCES: &str = " as core::alloc::Allocator>::";
 pub(super) const IN_C: &str = "aligned_alloc calloc malloc memalign posix_memalign realloc reallocarray";
 
 /// Functions of collections whose names lack the type; functions with the type call them. Each entry is a module and a
-/// list of functions, separated by spaces. The module includes its inner modules. An empty list means all functions;
-/// `{closure}` means all closures.
+/// list of functions, separated by spaces. The module includes its inner modules. An empty list means all functions
+/// with at most one generic argument; `{closure}` means all closures.
 pub(super) const INNER: &[(&str, &str)] = &[
     ("alloc::raw_vec", ""),
     ("allocator_api2::stable::raw_vec", ""),

@@ -41,8 +41,8 @@ pub enum TypeVerdict {
 pub enum TypeCertainty {
     /// The stack names the type.
     Certain,
-    /// The type is this type or another type of the same layout. Only functions that are generic over the type name the
-    /// type. The compiler may have merged a function's instances for several types, and kept the name of one instance.
+    /// The type is this type or another type of the same layout: each function that names the type is generic over it.
+    /// The compiler may have merged a function's instances for several types, and kept the name of one instance.
     SameLayout,
 }
 
@@ -138,7 +138,8 @@ fn typed<'f>(facts: &[&'f FrameFacts], start: usize) -> Option<(&'f FrameType, T
             Some((known, TypeCertainty::Certain, at)) if known == typed || narrows(known, typed) => {
                 Some((typed, TypeCertainty::Certain, if known == typed { at } else { index }))
             }
-            // The outer function names the same type, or the inner function has the name of another instance.
+            // The outer function decides: it names the same type, or the inner function has the name of another
+            // instance.
             Some((known, TypeCertainty::SameLayout, at))
                 if known.shape == typed.shape || narrows(known, typed) =>
             {

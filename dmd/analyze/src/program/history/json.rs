@@ -10,17 +10,18 @@ use crate::recording::{LIFE_LIMITS, UsageLine};
 /// A history as JSON.
 ///
 /// The text is an object with these members:
-/// - `version` (1), `command`, `process`, `complete` (false if the process was killed), and `warnings`.
+/// - `version` (1), `command`, `process`, `complete` (false if the process was killed or the disk was full), and
+///   `warnings`.
 /// - `beganLate`, only if true: the recording started while the program ran, and does not contain older blocks.
 /// - `peak`, `end` and `older`: the heap at its peak, at the end, and the blocks older than the recording. Each has
 ///   `seconds` since the start, usable `bytes`, `requested` bytes, and `blocks`.
 /// - The counts `allocations`, `frees`, `reallocations` and `temporary`.
 /// - `stepSeconds`, the length of a step.
 /// - `total`, a line, and the lists `sites`, `types` and `threads`, whose items are lines with `name` and `place`.
-/// - `grown`: blocks that only grew, by site. `blocks`, `moves`, the bytes `copied`, and `largest`, the block that grew
-///   to the largest size, with its first size `from`, its last size `to` and its `moves`.
-/// - `freedByOthers`: `blocks` and `bytes` that thread `freedBy` freed or moved, and that thread `allocatedBy` had
-///   allocated.
+/// - `grown`: blocks that only grew, by `site` and `place`. Each item has `blocks`, `moves`, the bytes `copied`, and
+///   `largest`: the block that grew to the largest size, with its first size `from`, its last size `to` and its `moves`.
+/// - `freedByOthers`: the `blocks` and `bytes` that thread `allocatedBy` allocated, and that thread `freedBy` freed or
+///   moved.
 ///
 /// A line has the live bytes `highest`, `atPeak` and `atEnd`, the counts `allocations` (including reallocations) and
 /// `temporary`, and the bytes `allocated`. Its lists `live` (the most live bytes) and `made` (allocations and

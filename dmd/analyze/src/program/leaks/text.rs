@@ -62,10 +62,7 @@ impl Display for LeaksText<'_> {
             let took = seconds(outline.end.time.saturating_sub(after).as_secs_f64());
             let freed = bytes(signed(freed));
             let at = moment(after);
-            writeln!(
-                f,
-                "{freed} were freed in the last {took}, at exit: --at {at} shows the blocks before."
-            )?;
+            writeln!(f, "{freed} were freed in the last {took}, at exit: --at {at} shows these blocks.")?;
         }
         if let Some(sample) = leaks.analysis.sample() {
             let most = u64::try_from(leaks.bytes()).unwrap_or(u64::MAX);

@@ -83,7 +83,7 @@ fn what_a_program_frees_at_its_exit_is_no_secret() {
     let text = at_end.text(5, &ProgramOptions::new()).to_string();
     let line = text.lines().find(|line| line.contains(" at exit: ")).unwrap();
     assert!(
-        line.contains(" KiB were freed in the last ") && line.ends_with(" shows the blocks before."),
+        line.contains(" KiB were freed in the last ") && line.ends_with(" shows these blocks."),
         "{line}"
     );
     let at = line.split("--at ").nth(1).unwrap().split(' ').next().unwrap();
