@@ -240,8 +240,8 @@ fn calmly<T>(body: impl FnOnce() -> T) -> T {
 }
 
 impl ProcessRecording {
-    /// Opens the file with a name of this pattern, and writes the chunks before the events. If that fails, it prints
-    /// the reason and returns false.
+    /// Opens the file with a name of this pattern, and writes the chunks that precede the events. If that fails, it
+    /// prints the reason and returns false.
     fn open_of(
         &self,
         pattern: Option<&'static str>,
@@ -266,7 +266,7 @@ impl ProcessRecording {
         }
     }
 
-    /// Writes the chunks before the events into an open file.
+    /// Writes the chunks that precede the events into an open file.
     fn begin(
         &self,
         mut opened: RecordingOutput,

@@ -35,7 +35,7 @@ pub(crate) struct DumpModule {
     pub(crate) build_id: String,
     /// Some bytes of a module without a build id; 0 for other modules.
     sample: ModuleSample,
-    /// The first node of the tree with an address in the module, if the module was unloaded; otherwise `None`.
+    /// For an unloaded module, the first node of the tree whose address is in the module; otherwise `None`.
     pub(crate) since: Option<TraceId>,
 }
 

@@ -15,8 +15,8 @@ use crate::system::{clock, error_numbers, own_stack, signals};
 use crate::tables::block_table::TableBlock;
 use crate::tables::thread;
 
-/// Copies are cheap while the process was stopped for copies for less than one part in `CHEAP_PART` of its time. This
-/// does not include the time after a copy, in which the system copies each page that the program changes.
+/// Copies are cheap as long as the process has spent less than 1 / `CHEAP_PART` of its time in making copies. This time
+/// does not include the later work of the system, which copies each page that the program changes.
 const CHEAP_PART: u64 = 100;
 
 /// Nanoseconds for which the process was stopped for copies.

@@ -62,13 +62,13 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// The state of one engine thread.
 struct EngineThread {
     state: AtomicU32,
-    /// The kernel's number of the last thread. The kernel writes it before the thread runs. It is 0 when the thread is
-    /// known to have ended.
+    /// The kernel's number of the last kernel thread of this engine thread. The kernel writes the number before the kernel
+    /// thread runs. The number is 0 when the kernel thread is known to have ended.
     last: AtomicU32,
     /// The start of the memory; 0 before the first use. Later engine threads use the same memory.
     memory: AtomicUsize,
     thread_pointer: AtomicUsize,
-    /// The value of [`CALLS`] when the last thread started.
+    /// The value of [`CALLS`] when the last kernel thread started.
     calls: AtomicU32,
     stack_pointer: UnsafeCell<usize>,
     body: UnsafeCell<Option<ThreadBody>>,
@@ -414,7 +414,7 @@ pub(crate) fn end_if_alone() {
     }
 }
 
-/// Returns the number of links of the process's folder of threads: 2 and the number of threads. Makes the system call
+/// Returns the number of links of the process's folder of threads: 2 plus the number of threads. Makes the system call
 /// itself, because `libdmd.so` replaces the functions of the C library that would return the number.
 fn task_links() -> Option<usize> {
     let path = c"/proc/self/task".as_ptr();
