@@ -24,7 +24,7 @@ pub(crate) struct AllocatorSymbols {
     pub(crate) is_rust: bool,
 }
 
-/// The start of the names of functions that the compiler defines, after the hash of the compiler.
+/// The text after the compiler's hash in the names of functions that the compiler defines.
 const COMPILER_DEFINED: &[u8] = b"_7___rustc";
 
 /// The plain name of a function that Rust's compiler defines: from `_RNvCs<hash>_7___rustc12___rust_alloc` the text

@@ -72,7 +72,7 @@ pub fn is_instruction_end(code: &[u8], end: usize) -> bool {
     at == end
 }
 
-/// What follows the opcode of an instruction.
+/// The operands after the opcode of an instruction.
 #[derive(Clone, Copy)]
 struct Operands {
     has_modrm: bool,
