@@ -329,8 +329,8 @@ impl<W: Write> DumpWriter<W> {
         self.json.end('}')
     }
 
-    /// Writes the statistics. A dump of a sample by bytes has none, because the engine does not count blocks that it does
-    /// not sample.
+    /// Writes the statistics. A dump of a sample by bytes has none, because the engine does not count blocks that it
+    /// does not sample.
     fn statistics(&mut self) -> io::Result<()> {
         if ENGINE.mean() > 0 {
             return Ok(());

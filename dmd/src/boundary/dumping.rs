@@ -147,8 +147,8 @@ pub(crate) unsafe extern "C" fn local_reset(options: *const c_char) -> c_int {
 /// together take some seconds.
 const TRIES: usize = 500;
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
-/// The time limit for the reporters at the end of the process: a reporter that waits forever for another thread must not
-/// keep the process alive.
+/// The time limit for the reporters at the end of the process: a reporter that waits forever for another thread must
+/// not keep the process alive.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Whether the process writes a dump or a recording when it ends: options or a session of tracking ask for it.

@@ -1,5 +1,5 @@
-//! Computes the blocks and bytes of each stack at the peak of the heap: those of its live blocks, minus the changes since
-//! the peak.
+//! Computes the blocks and bytes of each stack at the peak of the heap: those of its live blocks, minus the changes
+//! since the peak.
 
 use core::cmp::Reverse;
 
@@ -62,8 +62,8 @@ impl LiveStacks {
         let mut sum = BlockAmount::default();
         #[allow(clippy::iter_over_hash_type, reason = "sorted below")]
         for (trace, amount) in &self.amounts {
-            // A stack without blocks at the peak has 0 bytes. The bytes may be negative if other threads allocate or free
-            // during the dump.
+            // A stack without blocks at the peak has 0 bytes. The bytes may be negative if other threads allocate or
+            // free during the dump.
             if amount.bytes > 0 {
                 let amount = BlockAmount { blocks: amount.blocks.max(1), ..*amount };
                 sum = sum.plus(amount);

@@ -37,8 +37,8 @@ impl BlockKind {
     }
 }
 
-/// The maximum number of kinds for which the list reserves room in advance: 56 MiB of addresses. The maximum leaves room
-/// for stacks of threads in a process whose address space is limited.
+/// The maximum number of kinds for which the list reserves room in advance: 56 MiB of addresses. The maximum leaves
+/// room for stacks of threads in a process whose address space is limited.
 const MOST_RESERVED: u64 = 1 << 20;
 
 /// Calls `each` for every live block, and in cumulative mode for every kind of freed blocks. Locks of the freed blocks

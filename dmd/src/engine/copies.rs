@@ -65,8 +65,8 @@ impl Engine {
         }
     }
 
-    /// Makes a copy for the reader that the options name. The copy has `beyond_sum` bytes more than the sum of the peak's
-    /// table. The error is the system's number.
+    /// Makes a copy for the reader that the options name. The copy has `beyond_sum` bytes more than the sum of the
+    /// peak's table. The error is the system's number.
     pub(crate) fn keep_copy(&self, beyond_sum: u64) -> Result<(), i32> {
         let path = self.setup().options.copy_to.ok_or(error_numbers::INVALID)?;
         let started = clock::nanoseconds();

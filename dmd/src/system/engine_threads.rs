@@ -62,8 +62,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// The state of one engine thread.
 struct EngineThread {
     state: AtomicU32,
-    /// The kernel's number of the last kernel thread of this engine thread. The kernel writes the number before the kernel
-    /// thread runs. The number is 0 when the kernel thread is known to have ended.
+    /// The kernel's number of the last kernel thread of this engine thread. The kernel writes the number before the
+    /// kernel thread runs. The number is 0 when the kernel thread is known to have ended.
     last: AtomicU32,
     /// The start of the memory; 0 before the first use. Later engine threads use the same memory.
     memory: AtomicUsize,

@@ -224,7 +224,8 @@ impl Peak {
         }
     }
 
-    /// Adds to the sum. Returns the current level, since which the events are a change; `None` if they led to a new level.
+    /// Adds to the sum. Returns the current level, since which the events are a change; `None` if they led to a new
+    /// level.
     fn add_to_sum(&self, by: i64) -> Option<HeapLevel> {
         let mut old = self.sum.0.load(Ordering::Relaxed);
         loop {

@@ -26,7 +26,8 @@ fn is_told(text: String, folder: &Path, when: &str) {
     let dump = read_dump(folder.join("last.json"));
     std::fs::remove_file(folder.join("last.json")).unwrap();
     let reports = |block: &Value| block.get("reps").map_or(0, |reports| reports.as_array().unwrap().len());
-    // Blocks of the reporter before the reporter that exits, and blocks of the reporter after it.
+    // The reporter before the reporter that exits has reported its blocks. The blocks of the reporter after it are
+    // unreported.
     assert_eq!(count(&dump, |block| block["req"] == 10_000 && reports(block) == 1), 100, "{when}");
     assert_eq!(count(&dump, |block| block["req"] == 7_777 && reports(block) == 0), 100, "{when}");
     assert_eq!(count(&dump, |block| reports(block) == 2), 0, "{when}");
