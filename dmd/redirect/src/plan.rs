@@ -55,7 +55,9 @@ impl fmt::Display for RefusalReason {
                 "the program has no symbol table; build it without strip = \"symbols\", or install its debug file",
             ),
             Self::Ambiguous(name) => write!(f, "two functions have the name {name}; wrap the allocator in dmd::Dmd"),
-            Self::OutsideOfCode(name) => write!(f, "{name} is not in the program's code; wrap the allocator in dmd::Dmd"),
+            Self::OutsideOfCode(name) => {
+                write!(f, "{name} is not in the program's code; wrap the allocator in dmd::Dmd")
+            }
             Self::Unsupported(name) => {
                 write!(f, "the program calls {name}, whose effect on blocks is unknown; wrap the allocator in dmd::Dmd")
             }
