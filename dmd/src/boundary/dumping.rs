@@ -176,8 +176,8 @@ pub(crate) fn process_ends() {
         }
         slot().guard.clear();
     }
-    // The process is copied before the reporters run, since reporters allocate. The thread may be on a small stack,
-    // or have a pending cancellation.
+    // The process is copied before the reporters run, since reporters allocate. The copy is made on a separate stack
+    // with signals held: the thread may be on a small stack, or have a pending cancellation.
     signals::held(|| {
         own_stack::run(|| {
             process::note_resident_peak();

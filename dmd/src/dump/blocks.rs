@@ -64,8 +64,8 @@ pub(super) struct LiveBlocks {
     list: DumpVec<(BlockKind, u64)>,
 }
 
-/// The index of a kind in the list. The table does not contain the kinds themselves, since a program may have one kind
-/// for each block.
+/// The index of a kind in the list. The table does not contain the kinds themselves, since a program may have as many
+/// kinds as blocks.
 #[derive(Clone, Copy)]
 struct KindPlace {
     hash: u32,
