@@ -75,7 +75,8 @@ pub struct AllocatorFamily {
     pub usable_size: Option<&'static str>,
     /// Functions whose effect on blocks no hook can follow. A program that calls one of them is refused.
     pub unsupported: &'static [&'static str],
-    /// The starts of names of the allocator's own code. Its calls of its own functions stay as they are.
+    /// The prefixes of the names of the allocator's own code. Calls from this code to the allocator's functions are not
+    /// redirected.
     pub own_code: &'static [&'static str],
     /// A text in the allocator's code, by which a stripped program is recognized.
     pub text: Option<&'static [u8]>,

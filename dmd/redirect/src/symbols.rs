@@ -96,7 +96,8 @@ pub(crate) struct EnclosingFunction<'f> {
     pub(crate) start: u64,
 }
 
-/// For each of these addresses, which are sorted, the function that contains it. Without a function, the name is empty.
+/// For each of these sorted addresses, the function that contains it. If no function contains the address, the name is
+/// empty.
 pub(crate) fn enclosing<'f>(table: &SymbolTable<'f>, addresses: &[u64]) -> Vec<EnclosingFunction<'f>> {
     let mut found = vec![EnclosingFunction::default(); addresses.len()];
     for symbol in table.iter().filter(|symbol| symbol.is_function && symbol.bytes > 0) {
