@@ -3,7 +3,7 @@
 //! A profile of the whole history has allocated blocks, live blocks, the blocks at the peak, the maximum of each stack,
 //! the blocks' life times (`bklt`), and the time of the peak. Every other profile has one amount of blocks and bytes.
 //!
-//! The viewer's tree starts at the allocation. The owner of the blocks comes before it: the first level of the tree is
+//! In the viewer's tree, a stack starts at its allocation, below the owner of the blocks: the first level of the tree is
 //! `unreported`, `reported once` and `reported twice`. Points with equal frames are merged, because the viewer rejects
 //! duplicates.
 //!
