@@ -339,8 +339,8 @@ impl ProcessRecording {
         !confined::any_noted() && self.process.load(Ordering::Relaxed) == std::process::id()
     }
 
-    /// Hands a full buffer over, and puts an empty one in its place. The caller is inside the engine's guard, and
-    /// holds the lock of the source's lease.
+    /// Hands a full buffer over or writes it, and puts an empty buffer in its place. The caller is inside the engine's
+    /// guard, and holds the lock of the source's lease.
     #[cold]
     #[inline(never)]
     fn hand_over(&self, buffer: &mut Option<OwnedBuffer>) {

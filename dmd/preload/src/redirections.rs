@@ -33,7 +33,7 @@ pub(crate) enum RedirectFailure {
 impl RedirectFailure {
     pub(crate) fn text(self) -> &'static str {
         match self {
-            Self::NoHook => "libdmd.so has no more hooks",
+            Self::NoHook => "libdmd.so has too few hooks for its functions",
             Self::NoRoom => "there is no memory near its code",
             Self::Protected => {
                 "the system refuses to change its code (SELinux, mseal or PR_SET_MDWE, and proc_mem.force_override)"

@@ -42,7 +42,7 @@ fn a_reporter_that_ends_the_process_does_not_keep_the_dump() {
     }
 }
 
-/// Before the process ends, it has sent no byte of the dump.
+/// The main thread ends the process before any byte of the dump was sent: the process still sends the whole dump.
 #[test]
 fn a_dump_that_was_asked_for_is_sent_before_the_process_ends() {
     for mut command in [command(victim("exits")), preloaded(victim("exits"), "--stacks=full")] {
