@@ -169,7 +169,7 @@ impl Peak {
         );
     }
 
-    /// Adds the blocks of one stack that started or ended.
+    /// For one stack, adds the blocks that started or ended.
     pub(crate) fn add(&self, tree: &TraceTree, trace: TraceId, amount: BlockAmount) {
         if let Some(level) = self.add_to_sum(amount.bytes) {
             self.add_change(tree, level, trace, amount);
