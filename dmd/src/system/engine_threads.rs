@@ -167,7 +167,7 @@ pub(crate) fn start(name: &'static CName, bell: Option<&'static Bell>, body: Thr
 }
 
 impl EngineThread {
-    /// Reserves an entry whose thread has ended.
+    /// Reserves a free entry, or an entry whose thread has ended. Returns false if the entry is in use.
     fn take(&self) -> bool {
         let take =
             |from| self.state.compare_exchange(from, STARTS, Ordering::AcqRel, Ordering::Relaxed).is_ok();
@@ -183,7 +183,7 @@ impl EngineThread {
             if start.is_null() {
                 return false;
             }
-            // The last page separates the mapping from other mappings.
+            // The first and the last page separate the mapping from other mappings.
             for page in [start, start.wrapping_add(bytes - PAGE)] {
                 // SAFETY: the page is a part of the mapping, and no code uses it yet.
                 unsafe { libc::mprotect(page.cast(), PAGE, libc::PROT_NONE) };
@@ -430,9 +430,9 @@ fn task_links() -> Option<usize> {
 
 /// Runs a call of the program while there are no engine threads.
 pub fn without<T>(call: impl FnOnce() -> T) -> T {
-    // In three cases the call runs without waiting. A child of `vfork` uses its parent's memory. A signal handler that
-    // interrupted the engine may hold locks that engine threads wait for. If a filter of system calls is installed,
-    // the calls below may end the process.
+    // In four cases the call runs without waiting. A child of `vfork` uses its parent's memory. A signal handler that
+    // interrupted the engine may hold locks that engine threads wait for. An engine thread would wait for its own end.
+    // If a filter of system calls is installed, the calls below may end the process.
     let is_ours = OWNER.load(Ordering::Relaxed) == std::process::id();
     if !is_ours || slot().guard.is_set() || is_engine_thread() || confined::any_noted() {
         return call();
