@@ -3,9 +3,9 @@
 //! A profile of the whole history has allocated blocks, live blocks, the blocks at the peak, the maximum of each stack,
 //! the blocks' life times (`bklt`), and the time of the peak. Every other profile has one amount of blocks and bytes.
 //!
-//! In the viewer's tree, a stack starts at its allocation, below the owner of the blocks: the first level of the tree is
-//! `unreported`, `reported once` and `reported twice`. Points with equal frames are merged, because the viewer rejects
-//! duplicates.
+//! In the viewer's tree, a stack starts at its allocation, below the owner of the blocks: the first level of the tree
+//! is `unreported`, `reported once` and `reported twice`. Points with equal frames are merged, because the viewer
+//! rejects duplicates.
 //!
 //! Source: `dhat/dh_view.js` of Valgrind 3.19.
 
