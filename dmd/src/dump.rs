@@ -329,7 +329,8 @@ impl<W: Write> DumpWriter<W> {
         self.json.end('}')
     }
 
-    /// Writes the statistics. A sample has no number of blocks.
+    /// Writes the statistics. A dump of a sample by bytes has none, because the engine does not count blocks that it
+    /// does not sample.
     fn statistics(&mut self) -> io::Result<()> {
         if ENGINE.mean() > 0 {
             return Ok(());

@@ -6,8 +6,8 @@
 //! a lock. So the engine takes no lock when the handler allocates, frees or reports. Blocks of the handler have no
 //! stack.
 //!
-//! A program that recovers from a stack overflow jumps out of the hook. So hooks check that the stack has room before
-//! a step that must not be interrupted. The engine counts the blocks that are lost.
+//! A program that recovers from a stack overflow jumps out of the hook. So, before a step that must not be interrupted,
+//! hooks check that the stack has room. The engine counts the blocks that are lost.
 
 mod block_ends;
 mod block_starts;

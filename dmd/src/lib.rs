@@ -39,10 +39,9 @@
 //!
 //! # Limits
 //!
-//! On Linux on `x86_64` and `aarch64`, the engine walks stacks by itself. On other architectures with Linux, on macOS
-//! and on Windows, with addresses of 64 bits, a portable engine with the same tables takes stacks with the crate
-//! `backtrace`, and is slower. On other platforms [`Dmd`] only forwards calls. Programs can read dumps on every
-//! platform.
+//! On Linux on `x86_64` and `aarch64`, the engine walks stacks by itself. On other 64-bit platforms with Linux, macOS
+//! or Windows, a portable engine with the same tables takes stacks with the crate `backtrace`. It is slower. On all
+//! other platforms [`Dmd`] only forwards calls. Programs can read dumps on every platform.
 //!
 //! DMD does not see memory outside of `malloc` and the wrapped allocator: mappings, stacks, static data.
 

@@ -57,8 +57,8 @@ pub struct Options {
     pub mode: Mode,
     /// Selects the blocks that get a stack. Default: [`Stacks::Partial`]; always full in scan mode.
     pub stacks: Stacks,
-    /// DMD samples blocks with fewer usable bytes than this. Whenever the sum of their sizes exceeds this size, the
-    /// current block represents that many bytes and gets a stack. Default: DMD records every block.
+    /// DMD samples blocks with fewer usable bytes than this number. Whenever the sum of their usable bytes reaches this
+    /// number, the current block represents this number of bytes and gets a stack. Default: DMD records every block.
     pub sample_below: Option<usize>,
     /// DMD records a block with the probability 1 - exp(-n / `sample_bytes`), where n is its requested size in bytes,
     /// and gives it a stack. Readers of the dump weigh each block, so that their sums are unbiased estimates. This
@@ -68,7 +68,7 @@ pub struct Options {
     /// Determines which blocks [`sample_bytes`](Self::sample_bytes) samples: runs with the same seed sample the same
     /// blocks. Default: each process draws its own seed, so that the errors of many processes or runs cancel out.
     pub seed: Option<u64>,
-    /// Record nothing until `about-memory track` asks for it, in the mode [`Mode::Live`]. Default: no.
+    /// Record nothing until `about-memory track` asks for it; then record in the mode [`Mode::Live`]. Default: no.
     pub wait_for_track: bool,
     /// Write the sizes of DMD's own tables to stderr after a dump. Default: no.
     pub show_dump_stats: bool,

@@ -240,8 +240,8 @@ fn calmly<T>(body: impl FnOnce() -> T) -> T {
 }
 
 impl ProcessRecording {
-    /// Opens the file with a name of this pattern, and writes the chunks before the events. If that fails, it prints
-    /// the reason and returns false.
+    /// Opens the file with a name of this pattern, and writes the chunks that precede the events. If that fails, it
+    /// prints the reason and returns false.
     fn open_of(
         &self,
         pattern: Option<&'static str>,
@@ -266,7 +266,7 @@ impl ProcessRecording {
         }
     }
 
-    /// Writes the chunks before the events into an open file.
+    /// Writes the chunks that precede the events into an open file.
     fn begin(
         &self,
         mut opened: RecordingOutput,
@@ -339,8 +339,8 @@ impl ProcessRecording {
         !confined::any_noted() && self.process.load(Ordering::Relaxed) == std::process::id()
     }
 
-    /// Hands a full buffer over, and puts an empty one in its place. The caller is inside the engine's guard, and
-    /// holds the lock of the source's lease.
+    /// Hands a full buffer over or writes it, and puts an empty buffer in its place. The caller is inside the engine's
+    /// guard, and holds the lock of the source's lease.
     #[cold]
     #[inline(never)]
     fn hand_over(&self, buffer: &mut Option<OwnedBuffer>) {

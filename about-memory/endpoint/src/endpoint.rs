@@ -100,7 +100,7 @@ impl Endpoint {
         match request.host {
             Some(host) if !self.options.any_host && !host::is_known(host, &self.options.host_names) => {
                 let message = "the host is neither an address nor localhost nor one of the endpoint's names \
-                               (host_names, any_host)";
+                               (host_name, any_host)";
                 Err(RefusedRequest::new(403, message))
             }
             _ => Ok(()),

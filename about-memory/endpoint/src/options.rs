@@ -47,7 +47,7 @@ impl EndpointOptions {
         self
     }
 
-    /// Sets the maximum of the parameter `seconds`. Default: 300.
+    /// Sets the maximum value of the parameter `seconds`. Default: 300.
     #[must_use]
     pub fn max_seconds(mut self, seconds: u64) -> Self {
         self.max_seconds = seconds;
@@ -82,16 +82,16 @@ impl EndpointOptions {
         self
     }
 
-    /// Sets the name of the process, for the label `process` of metrics. It should be the same in each run of the program.
-    /// Otherwise each run has new series. Default: the name of the executable file.
+    /// Sets the name of the process, for the label `process` of metrics. It should be the same in each run of the
+    /// program. Otherwise each run has new series. Default: the name of the executable file.
     #[must_use]
     pub fn process(mut self, name: impl Into<String>) -> Self {
         self.process = Some(name.into());
         self
     }
 
-    /// Adds a name, without a port, under which clients reach the server, in addition to its addresses and `localhost`. A
-    /// request with another name in `Host` is rejected, because a page in a browser can rebind its own name to this
+    /// Adds a name, without a port, under which clients reach the server, in addition to its addresses and `localhost`.
+    /// A request with another name in `Host` is rejected, because a page in a browser can rebind its own name to this
     /// machine. Default: no name.
     #[must_use]
     pub fn host_name(mut self, name: impl Into<String>) -> Self {

@@ -1,12 +1,11 @@
 //! DHAT's JSON, version 2, for `dh_view.html` of Valgrind.
 //!
-//! A profile with the whole history has the blocks' life times (`bklt`). Such a profile has allocated blocks, live
-//! blocks, the blocks at the peak, the maximum of each stack, life times, and the times themselves. Every other profile
-//! has one amount of blocks and bytes.
+//! A profile of the whole history has allocated blocks, live blocks, the blocks at the peak, the maximum of each stack,
+//! the blocks' life times (`bklt`), and the time of the peak. Every other profile has one amount of blocks and bytes.
 //!
-//! The viewer's tree starts at the allocation. The owner of the blocks comes before it: the first level of the tree is
-//! `unreported`, `reported once` and `reported twice`. Points with equal frames are merged, because the viewer rejects
-//! duplicates.
+//! In the viewer's tree, a stack starts at its allocation, below the owner of the blocks: the first level of the tree
+//! is `unreported`, `reported once` and `reported twice`. Points with equal frames are merged, because the viewer
+//! rejects duplicates.
 //!
 //! Source: `dhat/dh_view.js` of Valgrind 3.19.
 

@@ -6,7 +6,7 @@
 //! | `memory_report_items` | gauge | counts |
 //! | `memory_report_events_total` | counter | counts of events since the start |
 //! | `memory_report_ratio` | gauge | percentages, 1 is 100 % |
-//! | `memory_report_duration_seconds` | gauge | the time of all reporters; not for a file |
+//! | `memory_report_duration_seconds` | gauge | the time that all reporters took; absent for reports from a file |
 //! | `memory_report_warnings` | gauge | the number of warnings |
 //! | `memory_report_omitted` | gauge | reports without a series: ratios and events beyond the limit, negative events |
 //!
@@ -82,8 +82,8 @@ impl OpenMetricsOptions {
         self
     }
 
-    /// Sets the maximum number of series of reports, for all processes together. The largest amounts get series of their
-    /// own. Each process and unit has at least one series for each kind. Default: 500.
+    /// Sets the maximum number of series of reports, for all processes together. The largest amounts get series of
+    /// their own. Each process and unit has at least one series for each kind. Default: 500.
     #[must_use]
     pub fn max_series(mut self, series: usize) -> Self {
         self.max_series = series;
@@ -97,7 +97,8 @@ impl OpenMetricsOptions {
         self
     }
 
-    /// Sets the percentage of its tree from which a longer path also has a series of its own. Default: 1.
+    /// Sets a percentage: a longer path that holds at least this percentage of its tree also has a series of its own.
+    /// Default: 1.
     #[must_use]
     pub fn threshold(mut self, percent: f64) -> Self {
         self.threshold = percent;

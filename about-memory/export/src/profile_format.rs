@@ -38,7 +38,7 @@ impl ProfileFormat {
         }
     }
 
-    /// What the format is, and the programs that read it.
+    /// A short description of the format, and the programs that read it.
     pub fn tools(self) -> &'static str {
         match self {
             Self::Pprof => "pprof: go tool pprof, Pyroscope, Parca, speedscope",

@@ -36,7 +36,8 @@ impl SpeedscopeOptions {
         Self::default()
     }
 
-    /// Merges stacks with less than the sum of a profile divided by this number. 0 keeps all stacks. Default: 100,000.
+    /// Merges stacks whose amount is less than the sum of a profile divided by this number. 0 keeps all stacks.
+    /// Default: 100,000.
     #[must_use]
     pub fn small(mut self, small: u64) -> Self {
         self.small = small;

@@ -1,5 +1,5 @@
 //! A suffix of `$DMD` that identifies the first process of a run for all processes of the run. The first process gets
-//! the plain name of a dump. Relative names are relative to the folder in which it started.
+//! the plain name of a dump. Relative names are relative to the folder in which the first process started.
 //!
 //! The suffix is ` --first-process=NUMBER NAMESPACE FOLDER`. FOLDER extends to the end of the variable. Both numbers
 //! have a fixed number of digits, and are 0 before the first process starts. The first process overwrites the digits

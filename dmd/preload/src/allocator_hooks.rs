@@ -82,12 +82,13 @@ unsafe extern "C" {
 }
 
 /// The function for hooks of one kind. Functions of allocators have at most five arguments, which are integers and
-/// pointers; further registers that the allocator's function does not read contain anything.
+/// pointers. If the allocator's function has fewer arguments, the values of the other arguments have no meaning.
 type Entry = unsafe extern "C" fn(usize, usize, usize, usize, usize, &'static AllocatorHook) -> usize;
 type Original = unsafe extern "C" fn(usize, usize, usize, usize, usize) -> usize;
 
-/// Takes a hook for a function of an allocator. Returns the address of its entry; `None` if all hooks are taken, or no
-/// hook is for such calls. `guarded` means that the function may allocate with `malloc`, which must not record then.
+/// Takes a hook for a function of an allocator. Returns the address of its entry; `None` if all hooks are taken, or if
+/// there are no hooks for calls of this kind. `guarded` means that the function may call `malloc`, whose hook must then
+/// record nothing.
 pub(crate) fn take(
     original: usize,
     call: FunctionCall,

@@ -110,7 +110,7 @@ impl LoadedObject {
         stored == Some(loaded)
     }
 
-    /// Maps the object's file. `None` if it is not there, or has changed since.
+    /// Maps the object's file. `None` if the file is missing, or has changed since it was loaded.
     pub(crate) fn file(&self) -> Option<MappedFile> {
         let mut path = if self.path.is_empty() { b"/proc/self/exe".to_vec() } else { self.path.clone() };
         path.push(0);
@@ -119,7 +119,7 @@ impl LoadedObject {
     }
 }
 
-/// The least page. Larger pages only make ranges larger.
+/// The smallest size of a page. Larger pages only make ranges larger.
 pub(crate) const PAGE: usize = 4096;
 
 /// A file in memory.

@@ -84,7 +84,8 @@ replaces_program! {
     execvp, execvpe;
 }
 
-/// Whether the rights of the file allow this process to start it. A program may try several paths.
+/// Whether the rights of the file allow this process to start it. The engine writes its last dump only before such a
+/// start, because a program may try several paths.
 fn is_executable(path: *const c_char) -> bool {
     // SAFETY: the system checks the pointer.
     !path.is_null() && unsafe { libc::access(path, libc::X_OK) } == 0

@@ -1,5 +1,5 @@
-//! Applies a plan: writes the references to an allocator's functions anew, so that they lead to hooks. Either all
-//! references are written, or none.
+//! Applies a plan: rewrites the references to an allocator's functions, so that they lead to hooks. Either all
+//! references are rewritten, or none.
 //!
 //! A word is replaced by one store, so other threads see the old or the new function. An instruction is not replaced in
 //! one step: no other thread may run the code at that time.
@@ -33,7 +33,7 @@ pub(crate) enum RedirectFailure {
 impl RedirectFailure {
     pub(crate) fn text(self) -> &'static str {
         match self {
-            Self::NoHook => "libdmd.so has no more hooks",
+            Self::NoHook => "libdmd.so has too few hooks for its functions",
             Self::NoRoom => "there is no memory near its code",
             Self::Protected => {
                 "the system refuses to change its code (SELinux, mseal or PR_SET_MDWE, and proc_mem.force_override)"
@@ -117,7 +117,7 @@ pub(crate) fn apply(
 }
 
 impl AppliedPlan {
-    /// Writes back what was there before. Returns false if the system refused a part.
+    /// Restores the original references. Returns false if the system refused a part.
     #[expect(dead_code, reason = "a library that leaves a running process")]
     pub(crate) fn undo(&self, object: &LoadedObject) -> bool {
         let mut memory = CodeMemory::open();
@@ -187,7 +187,7 @@ const REACH: u64 = encoding::BRANCH_REACH;
 
 /// The number of places that are tried below and above an object.
 const PLACES: usize = 512;
-/// The distance between two of them: a multiple of each page size.
+/// The distance between two of these places: a multiple of every page size.
 const STEP: usize = 64 << 10;
 
 impl NearStubs {

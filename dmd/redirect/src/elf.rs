@@ -1,5 +1,5 @@
-//! The parts of an ELF file that describe how it is loaded, and its symbol table. A file is untrusted: each number in it
-//! is checked, and what lies outside of the file is absent.
+//! The parts of an ELF file that describe how it is loaded, and its symbol table. A file is untrusted: each number in
+//! it is checked, and a part that would be outside of the file counts as absent.
 
 /// The processor of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +97,8 @@ pub(crate) fn number(bytes: &[u8], at: u64, length: usize) -> Option<u64> {
 }
 
 impl<'f> ElfFile<'f> {
-    /// Returns `None` if the bytes are no such file, or for another processor.
+    /// Returns `None` if the bytes are not a 64-bit little-endian ELF file, or if the file is for a processor that
+    /// [`Machine`] does not list.
     pub fn parse(bytes: &'f [u8]) -> Option<Self> {
         if !bytes.starts_with(b"\x7fELF\x02\x01") {
             return None;
@@ -245,7 +246,7 @@ impl<'f> SymbolTable<'f> {
         let Self { entries, names } = *self;
         entries.chunks_exact(24).filter_map(move |entry| {
             let section = number(entry, 6, 2)?;
-            // Undefined symbols have section 0; the section numbers from here on are no sections.
+            // Undefined symbols have section 0. Numbers from 0xff00 on have special meanings and are not sections.
             if section == 0 || section >= 0xff00 {
                 return None;
             }

@@ -1,5 +1,5 @@
-//! The forms of instructions that refer to a function: how they are recognized, and how they are written anew. Pure
-//! functions over bytes, for each processor, so that tests of both run on any machine.
+//! Recognizes and rewrites instructions that refer to a function. Each processor has a module of pure functions over
+//! bytes, so that the tests of both modules run on any machine.
 
 pub mod aarch64;
 pub mod x86_64;

@@ -5,7 +5,7 @@ use FunctionCall::{Allocate, AllocateInto, AllocateText, Free, Reallocate, Resiz
 /// Hooks pass this many arguments on. No function of the table has more.
 pub const MAX_ARGUMENTS: usize = 5;
 
-/// What a function does with a block, and the places of its arguments, counted from 0.
+/// The effect of a function on a block, and the places of the function's arguments, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FunctionCall {
     /// Returns a new block, or null.
@@ -54,7 +54,7 @@ const REALLOCATE_COUNT: FunctionCall =
 pub struct AllocatorFunction {
     /// The name behind the family's prefix.
     pub name: &'static str,
-    /// What the function does.
+    /// The effect of the function on a block.
     pub call: FunctionCall,
 }
 
@@ -75,7 +75,8 @@ pub struct AllocatorFamily {
     pub usable_size: Option<&'static str>,
     /// Functions whose effect on blocks no hook can follow. A program that calls one of them is refused.
     pub unsupported: &'static [&'static str],
-    /// The starts of names of the allocator's own code. Its calls of its own functions stay as they are.
+    /// The prefixes of the names of the allocator's own code. Calls from this code to the allocator's functions are not
+    /// redirected.
     pub own_code: &'static [&'static str],
     /// A text in the allocator's code, by which a stripped program is recognized.
     pub text: Option<&'static [u8]>,
@@ -252,7 +253,8 @@ const RUST: &[AllocatorFunction] = &[
     function("__rust_realloc", reallocate(0, 3)),
 ];
 
-/// The index of [`FAMILIES`] of Rust's own functions. They are hooked only if no other family is.
+/// The index of Rust's own functions in [`FAMILIES`]. These functions are hooked only if the program has no other
+/// family.
 pub(crate) const SHIMS: usize = 7;
 
 /// All allocators. The functions of [`SHIMS`] have names that differ by compiler.

@@ -2,11 +2,12 @@
 //!
 //! A program that links jemalloc or mimalloc statically does not call `malloc`. It reaches the allocator's functions
 //! through a few words (slots of the global offset table), and through instructions into which the linker folded such a
-//! word. This crate lists all these references: a [`RedirectPlan`]. Whoever applies the plan writes each reference anew,
-//! so that it leads to a hook. The functions themselves stay as they are, so a hook calls the original by its address.
+//! word. This crate lists all these references: a [`RedirectPlan`]. To apply the plan, a caller rewrites each
+//! reference, so that it leads to a hook. The functions themselves stay as they are, so a hook calls the original by
+//! its address.
 //!
-//! A plan is all or nothing: if one reference of an allocator cannot be redirected, there is a [`RefusalReason`] instead
-//! of a plan. If a hook saw allocations but missed frees, every figure would be wrong.
+//! A plan is all or nothing: if one reference of an allocator cannot be redirected, there is a [`RefusalReason`]
+//! instead of a plan. If a hook saw allocations but missed frees, every figure would be wrong.
 //!
 //! The crate only reads: files ([`elf`]), and the bytes of segments. All addresses are addresses of the file. In a
 //! process, the caller adds the distance at which the loader placed the file.

@@ -44,7 +44,7 @@ pub enum RefusalReason {
     Unsupported(&'static str),
     /// No reference to a function that frees blocks is left: they were compiled into their callers.
     FreesInlined,
-    /// A part of the code may be a call of this function, or not.
+    /// It is unclear whether a part of the code is a call of this function.
     UnclearCode(&'static str),
 }
 
@@ -55,7 +55,9 @@ impl fmt::Display for RefusalReason {
                 "the program has no symbol table; build it without strip = \"symbols\", or install its debug file",
             ),
             Self::Ambiguous(name) => write!(f, "two functions have the name {name}; wrap the allocator in dmd::Dmd"),
-            Self::OutsideOfCode(name) => write!(f, "the function {name} is not in the program's code"),
+            Self::OutsideOfCode(name) => {
+                write!(f, "{name} is not in the program's code; wrap the allocator in dmd::Dmd")
+            }
             Self::Unsupported(name) => {
                 write!(f, "the program calls {name}, whose effect on blocks is unknown; wrap the allocator in dmd::Dmd")
             }
@@ -63,13 +65,13 @@ impl fmt::Display for RefusalReason {
                 "the functions that free blocks are inlined; build without lto = \"fat\", or wrap the allocator in dmd::Dmd",
             ),
             Self::UnclearCode(name) => {
-                write!(f, "a part of the code may be a call of {name}, or not; wrap the allocator in dmd::Dmd")
+                write!(f, "it is unclear whether the code calls {name}; wrap the allocator in dmd::Dmd")
             }
         }
     }
 }
 
-/// An allocator in a file, and what can be done about it.
+/// An allocator in a file, and either the plan for its functions or the reason why they cannot be redirected.
 #[derive(Debug)]
 pub struct AllocatorPlan {
     /// The allocator.
@@ -80,8 +82,8 @@ pub struct AllocatorPlan {
     pub is_rust: bool,
 }
 
-/// Finds the allocators of a file that the program uses. `symbols` is the file itself, or its debug file. `image` is the
-/// file as the loader loads it. Without a symbol table, an allocator is recognized by its texts.
+/// Finds the allocators of a file that the program uses. `symbols` is the file itself, or its debug file. `image` is
+/// the file as the loader loads it. Without a symbol table, an allocator is recognized by its texts.
 pub fn plan_redirects(
     file: &ElfFile<'_>,
     symbols: &ElfFile<'_>,

@@ -8,7 +8,7 @@ use crate::encodings::{aarch64, x86_64};
 pub enum ReferenceForm {
     /// An aligned word that holds the function's address. It can be replaced while other threads run.
     Word,
-    /// The code of this form.
+    /// A reference in code, in this form.
     Code(CodeReference),
 }
 
@@ -65,11 +65,11 @@ pub trait LoadedImage {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CodeMatch {
     pub(crate) reference: Reference,
-    /// Whether decoding must confirm the match: the position in the code that must be the end of an instruction.
+    /// If decoding must confirm the match, the position in the code at which an instruction must end; otherwise `None`.
     pub(crate) decoded_end: Option<u64>,
 }
 
-/// The functions that are searched.
+/// The functions whose references are searched.
 pub(crate) struct Targets<'t> {
     /// Their addresses.
     addresses: &'t [u64],

@@ -24,7 +24,7 @@ pub(crate) struct AllocatorSymbols {
     pub(crate) is_rust: bool,
 }
 
-/// The start of the names of functions that the compiler defines, after the hash of the compiler.
+/// The text after the compiler's hash in the names of functions that the compiler defines.
 const COMPILER_DEFINED: &[u8] = b"_7___rustc";
 
 /// The plain name of a function that Rust's compiler defines: from `_RNvCs<hash>_7___rustc12___rust_alloc` the text
@@ -96,7 +96,8 @@ pub(crate) struct EnclosingFunction<'f> {
     pub(crate) start: u64,
 }
 
-/// For each of these addresses, which are sorted, the function that contains it. Without a function, the name is empty.
+/// For each of these sorted addresses, the function that contains it. If no function contains the address, the name is
+/// empty.
 pub(crate) fn enclosing<'f>(table: &SymbolTable<'f>, addresses: &[u64]) -> Vec<EnclosingFunction<'f>> {
     let mut found = vec![EnclosingFunction::default(); addresses.len()];
     for symbol in table.iter().filter(|symbol| symbol.is_function && symbol.bytes > 0) {

@@ -19,7 +19,7 @@ pub(crate) extern "C" fn begin(rows: bool) -> RunNumber {
     }
     let dumping = slot().run.get();
     if dumping != 0 {
-        // A dump runs the reporters on this thread, and it has the run's number already.
+        // This thread runs the reporters of a dump, so the run already has a number.
         return dumping;
     }
     let run = ENGINE.runs.next();

@@ -147,7 +147,8 @@ pub(crate) unsafe extern "C" fn local_reset(options: *const c_char) -> c_int {
 /// together take some seconds.
 const TRIES: usize = 500;
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
-/// A reporter that waits forever for another thread must not keep the process alive.
+/// The time limit for the reporters at the end of the process: a reporter that waits forever for another thread must
+/// not keep the process alive.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Whether the process writes a dump or a recording when it ends: options or a session of tracking ask for it.
@@ -175,8 +176,8 @@ pub(crate) fn process_ends() {
         }
         slot().guard.clear();
     }
-    // The process is copied before the reporters run, since reporters allocate. The thread may be on a small stack,
-    // or have a pending cancellation.
+    // The process is copied before the reporters run, since reporters allocate. The copy is made on a separate stack
+    // with signals held: the thread may be on a small stack, or have a pending cancellation.
     signals::held(|| {
         own_stack::run(|| {
             process::note_resident_peak();
@@ -250,7 +251,7 @@ fn write_partial(run: RunNumber) -> c_int {
     if ENGINE.runs.is_owner(run) {
         log::say(format_args!("a memory reporter ends the process: the reports are not complete"));
     } else {
-        // This run did not make the marks, so the marks are removed.
+        // The run did not make the current marks, so the dump must not contain them.
         ENGINE.begin_reports();
         log::say(format_args!("a memory reporter ends the process: there are no reports"));
     }

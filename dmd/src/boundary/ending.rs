@@ -10,8 +10,8 @@
 //! programs without threads stay without threads. If a program replaces itself by another program within that time
 //! (`execve`), it loses the signal: the timer ends with the old program.
 //!
-//! A process that ends by itself writes its dump after all code of the program. Then these signals end the process at
-//! once ([`while_the_process_ends`]), unless the program ignores them.
+//! A process that ends by itself writes its dump after all code of the program has run. During this dump, these signals
+//! end the process at once ([`while_the_process_ends`]), unless the program ignores them.
 
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
@@ -155,7 +155,7 @@ pub(crate) fn while_the_process_ends(write: impl FnOnce()) {
             unsafe { libc::sigaction(*signal, before, null_mut()) };
         }
     }
-    // Reset this last: an earlier signal would start another dump.
+    // Reset this after the actions are restored: otherwise, a signal in between would start another dump.
     ENDING_SINCE.store(0, Ordering::Relaxed);
 }
 
@@ -206,8 +206,8 @@ extern "C" fn handle(signal: c_int) {
     });
 }
 
-/// Whether this process may write the dump. A child of `fork` becomes the owner of its own copy, because its parent
-/// was the owner. A child of `vfork` runs in its parent's memory, and must not change it.
+/// Whether this process may write the dump. A child of `fork` becomes the owner of its copies of the statics here. A
+/// child of `vfork` runs in its parent's memory, and must not change it.
 fn is_owner() -> bool {
     let this = std::process::id();
     if OWNER.load(Ordering::Relaxed) == this {

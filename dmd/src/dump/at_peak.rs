@@ -1,4 +1,5 @@
-//! Computes what each stack had at the peak of the heap: its live blocks, minus the changes since the peak.
+//! Computes the blocks and bytes of each stack at the peak of the heap: those of its live blocks, minus the changes
+//! since the peak.
 
 use core::cmp::Reverse;
 
@@ -61,7 +62,8 @@ impl LiveStacks {
         let mut sum = BlockAmount::default();
         #[allow(clippy::iter_over_hash_type, reason = "sorted below")]
         for (trace, amount) in &self.amounts {
-            // Threads that allocate during the dump may free blocks that this dump has not seen.
+            // A stack without blocks at the peak has 0 bytes. The bytes may be negative if other threads allocate or
+            // free during the dump.
             if amount.bytes > 0 {
                 let amount = BlockAmount { blocks: amount.blocks.max(1), ..*amount };
                 sum = sum.plus(amount);

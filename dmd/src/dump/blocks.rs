@@ -37,12 +37,12 @@ impl BlockKind {
     }
 }
 
-/// The maximum number of kinds for which the list reserves room in advance: 56 MiB of addresses. So a process with a
-/// limit has some addresses left for its own threads.
+/// The maximum number of kinds for which the list reserves room in advance: 56 MiB of addresses. The maximum leaves
+/// room for stacks of threads in a process whose address space is limited.
 const MOST_RESERVED: u64 = 1 << 20;
 
-/// Calls `each` for every live block, and in cumulative mode for every freed block, while the lock of these blocks is
-/// held. Adds the live blocks to `stacks`.
+/// Calls `each` for every live block, and in cumulative mode for every kind of freed blocks. Locks of the freed blocks
+/// are held during the calls for them. Adds the live blocks to `stacks`.
 pub(super) fn for_each(mode: Mode, stacks: &mut LiveStacks, mut each: impl FnMut(BlockKind, u64)) {
     *stacks = LiveStacks::new();
     ENGINE.table().for_each(|address, block| {
@@ -64,8 +64,8 @@ pub(super) struct LiveBlocks {
     list: DumpVec<(BlockKind, u64)>,
 }
 
-/// The index of a kind in the list. The table does not contain the kinds themselves, since a program may have one kind
-/// for each block.
+/// The index of a kind in the list. The table does not contain the kinds themselves, since a program may have as many
+/// kinds as blocks.
 #[derive(Clone, Copy)]
 struct KindPlace {
     hash: u32,

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 pub(super) struct JsonWriter<W: Write> {
     out: PieceWriter<W>,
     depth: usize,
-    /// Whether the next item is the first of its collection.
+    /// Whether the next item is the first of its array or object.
     first: bool,
-    /// Whether the next item is the first of its collection within a line.
+    /// Whether the next item is the first of its array or object within a line.
     first_inline: bool,
 }
 

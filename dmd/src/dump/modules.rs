@@ -33,9 +33,9 @@ pub(crate) struct DumpModule {
     pub(crate) end: usize,
     /// The build id in hexadecimal; empty if the file has no build id.
     pub(crate) build_id: String,
-    /// Some bytes of a module without a build id; 0 for other modules.
+    /// The hash of some contents of a module without a build id; zeros for other modules.
     sample: ModuleSample,
-    /// The first node of the tree with an address in the module, if the module was unloaded; otherwise `None`.
+    /// For an unloaded module, the first node of the tree whose address is in the module; otherwise `None`.
     pub(crate) since: Option<TraceId>,
 }
 
@@ -99,7 +99,7 @@ impl DumpModules {
         self.all.iter()
     }
 
-    /// The index of the module to which a return address belongs. `node` is a node of the tree that has the address.
+    /// The index of the module to which the return address of `node` belongs. `node` is a node of the tree.
     pub(crate) fn find(&self, node: TraceId, return_address: usize) -> Option<usize> {
         // The call is just before the return address.
         let pc = return_address.saturating_sub(1);

@@ -15,8 +15,8 @@ use crate::system::{clock, error_numbers, own_stack, signals};
 use crate::tables::block_table::TableBlock;
 use crate::tables::thread;
 
-/// Copies are cheap while the process was stopped for copies for less than one part in `CHEAP_PART` of its time. This
-/// does not include the time after a copy, in which the system copies each page that the program changes.
+/// Copies are cheap as long as the process has spent less than 1 / `CHEAP_PART` of its time in making copies. This time
+/// does not include the later work of the system, which copies each page that the program changes.
 const CHEAP_PART: u64 = 100;
 
 /// Nanoseconds for which the process was stopped for copies.
@@ -65,8 +65,8 @@ impl Engine {
         }
     }
 
-    /// Makes a copy for the reader that the options name. The copy has `beyond_sum` bytes more than the sum of the peak's
-    /// table. The error is the system's number.
+    /// Makes a copy for the reader that the options name. The copy has `beyond_sum` bytes more than the sum of the
+    /// peak's table. The error is the system's number.
     pub(crate) fn keep_copy(&self, beyond_sum: u64) -> Result<(), i32> {
         let path = self.setup().options.copy_to.ok_or(error_numbers::INVALID)?;
         let started = clock::nanoseconds();

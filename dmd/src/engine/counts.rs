@@ -37,8 +37,8 @@ impl Engine {
         self.dropped_dead.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The block with the sizes that dumps show. A sample of small blocks gets the bytes of all blocks that it
-    /// represents. A sample by bytes keeps its own sizes, and readers weigh it.
+    /// The block with the sizes that dumps show. A sampled small block gets the bytes of all blocks that it represents.
+    /// A block of a sample by bytes keeps its own sizes, and readers weigh it.
     #[inline(always)]
     pub(crate) fn counted(&self, block: TableBlock) -> TableBlock {
         match block.sampled {

@@ -46,7 +46,8 @@ pub(crate) enum OfAllocator {
 pub(crate) enum MarkOutcome {
     /// A block with these usable bytes.
     Block(usize),
-    /// The table has no block at the pointer, and may lack some blocks.
+    /// The table has no block at the pointer, and the caller does not get the kind of fault: the table may lack some
+    /// blocks, or the allocator is not [`OfAllocator::Recorded`].
     Unknown,
     /// No live block is at the pointer.
     Fault(FaultKind),

@@ -48,8 +48,9 @@ impl Engine {
     }
 
     /// Starts to record in a process that waits for a request: a sample by bytes, or every block if `mean` is `None`.
-    /// Returns false if the engine does not wait, because it records or is off. Also returns false if a log is open:
-    /// the log would list the sampled blocks as if they were all allocations. Blocks from before the call stay unknown.
+    /// Returns false if the engine does not wait, because it records or is off. Also returns false for a sample while
+    /// an observer is on: a log would list the sampled blocks as if they were all allocations. Blocks from before the
+    /// call stay unknown.
     pub(crate) fn start_tracking(&self, mean: Option<usize>) -> bool {
         // Wait for the end of a dump, since a dump reads the table.
         let _dumping = self.dumping.hold();

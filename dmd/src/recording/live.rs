@@ -53,7 +53,8 @@ pub(super) fn now() -> DumpVec<LiveBlock> {
     now
 }
 
-/// Writes the blocks that are live now and have no events, and the blocks from before the first events.
+/// Writes the blocks that were live before the events: the blocks that are live now and have no events, and for each
+/// address with events the block before the first event.
 pub(super) fn write(output: &mut RecordingOutput, now: &[LiveBlock], before: &EventsBefore) {
     output.nodes();
     let mut encoder = LiveEncoder::new();

@@ -15,8 +15,8 @@ pub(super) fn lock() -> &'static Lock {
     NAMES.lock()
 }
 
-/// Keeps the name of this thread, which is ending. The child of a fork also ends its parent's threads: their names are
-/// not kept.
+/// Keeps the name of a thread that is ending, if it is this thread. The child of a fork also calls this for the threads
+/// of its parent: their names are not kept.
 pub(super) fn thread_ends(number: u32, system_id: u32) {
     if system_id == background::system_id() {
         let name = background::name().to_bytes().to_vec();

@@ -16,7 +16,7 @@ use crate::tables::{observers, seen_modules, thread};
 /// The time between two passes.
 pub(super) const PERIOD: Duration = Duration::from_millis(100);
 
-/// After this many passes, the thread checks whether it is the last thread of the process.
+/// Once in this many passes, the thread checks whether the process has only engine threads left.
 const PASSES_TO_LOOK: u64 = 10;
 
 static BELL: Bell = Bell::new();

@@ -83,7 +83,7 @@ fn counter() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// Processors of 2 to 4 GHz: a tick is 8 to 16 nanoseconds.
+/// The shift of the counter, if its rate is constant. With processors of 2 to 4 GHz, a tick is 8 to 16 nanoseconds.
 #[cfg(all(engine = "native", target_arch = "x86_64"))]
 fn counter_shift() -> Option<u8> {
     use core::arch::x86_64::__cpuid;

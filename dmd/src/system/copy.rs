@@ -33,7 +33,7 @@ const MOST_DESCRIPTORS: c_int = 65_536;
 const MOST: usize = 16;
 /// The maximum number of kept copies at one time. The reader keeps one copy, and closes it when it has a newer copy.
 const MOST_KEPT: usize = 4;
-/// The process numbers of the copies for which `waitpid` was not called yet; 0 for an unused entry. The number is
+/// The process numbers of the copies that the engine has not waited for yet; 0 for an unused entry. The number is
 /// negative if the program has waited for the copy.
 static COPIES: [AtomicI32; MOST + MOST_KEPT] = [const { AtomicI32::new(0) }; MOST + MOST_KEPT];
 
@@ -48,12 +48,12 @@ impl ProcessCopies {
         COPIES.iter().any(|copy| copy.load(Ordering::Relaxed) != 0)
     }
 
-    /// Whether this process is a copy for which the program has not waited.
+    /// Whether the process with this number is a copy for which the program has not waited.
     pub fn has(process: c_int) -> bool {
         process > 0 && COPIES.iter().any(|copy| copy.load(Ordering::Relaxed) == process)
     }
 
-    /// Records that the program has waited for this process. Returns whether the process is a copy.
+    /// Records that the program has waited for the process with this number. Returns whether that process is a copy.
     pub fn has_ended(process: c_int) -> bool {
         let ended = |copy: &AtomicI32| {
             copy.compare_exchange(process, -process, Ordering::AcqRel, Ordering::Relaxed).is_ok()

@@ -62,13 +62,13 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// The state of one engine thread.
 struct EngineThread {
     state: AtomicU32,
-    /// The kernel's number of the last thread. The kernel writes it before the thread runs. It is 0 when the thread is
-    /// known to have ended.
+    /// The kernel's number of the last kernel thread of this engine thread. The kernel writes the number before the
+    /// kernel thread runs. The number is 0 when the kernel thread is known to have ended.
     last: AtomicU32,
     /// The start of the memory; 0 before the first use. Later engine threads use the same memory.
     memory: AtomicUsize,
     thread_pointer: AtomicUsize,
-    /// The value of [`CALLS`] when the last thread started.
+    /// The value of [`CALLS`] when the last kernel thread started.
     calls: AtomicU32,
     stack_pointer: UnsafeCell<usize>,
     body: UnsafeCell<Option<ThreadBody>>,
@@ -167,7 +167,7 @@ pub(crate) fn start(name: &'static CName, bell: Option<&'static Bell>, body: Thr
 }
 
 impl EngineThread {
-    /// Reserves an entry whose thread has ended.
+    /// Reserves a free entry, or an entry whose thread has ended. Returns false if the entry is in use.
     fn take(&self) -> bool {
         let take =
             |from| self.state.compare_exchange(from, STARTS, Ordering::AcqRel, Ordering::Relaxed).is_ok();
@@ -183,7 +183,7 @@ impl EngineThread {
             if start.is_null() {
                 return false;
             }
-            // The last page separates the mapping from other mappings.
+            // The first and the last page separate the mapping from other mappings.
             for page in [start, start.wrapping_add(bytes - PAGE)] {
                 // SAFETY: the page is a part of the mapping, and no code uses it yet.
                 unsafe { libc::mprotect(page.cast(), PAGE, libc::PROT_NONE) };
@@ -414,7 +414,7 @@ pub(crate) fn end_if_alone() {
     }
 }
 
-/// Returns the number of links of the process's folder of threads: 2 and the number of threads. Makes the system call
+/// Returns the number of links of the process's folder of threads: 2 plus the number of threads. Makes the system call
 /// itself, because `libdmd.so` replaces the functions of the C library that would return the number.
 fn task_links() -> Option<usize> {
     let path = c"/proc/self/task".as_ptr();
@@ -430,9 +430,9 @@ fn task_links() -> Option<usize> {
 
 /// Runs a call of the program while there are no engine threads.
 pub fn without<T>(call: impl FnOnce() -> T) -> T {
-    // In three cases the call runs without waiting. A child of `vfork` uses its parent's memory. A signal handler that
-    // interrupted the engine may hold locks that engine threads wait for. If a filter of system calls is installed,
-    // the calls below may end the process.
+    // In four cases the call runs without waiting. A child of `vfork` uses its parent's memory. A signal handler that
+    // interrupted the engine may hold locks that engine threads wait for. An engine thread would wait for its own end.
+    // If a filter of system calls is installed, the calls below may end the process.
     let is_ours = OWNER.load(Ordering::Relaxed) == std::process::id();
     if !is_ours || slot().guard.is_set() || is_engine_thread() || confined::any_noted() {
         return call();

@@ -65,7 +65,8 @@ pub fn say_text(line: &str) {
     say(format_args!("{line}"));
 }
 
-/// Writes one line even in quiet mode: the reason why the process cannot continue.
+/// Writes one line even in quiet mode: the reason why the process cannot continue, the reason why its dump or recording
+/// is missing or incomplete, or the result of a self-test.
 pub(crate) fn say_anyway(line: fmt::Arguments<'_>) {
     let mut text = LogLine { bytes: [0; 512], len: 0 };
     // A line that is too long is cut.

@@ -538,7 +538,7 @@ fn resident_pages(leaf: &TableLeaf) -> usize {
     if failed == 0 { resident.iter().filter(|page| **page & 1 == 1).count() } else { 0 }
 }
 
-/// The maximum number of resident pages of a leaf, since this module has no such call for other systems.
+/// The maximum number of resident pages of a leaf: this module cannot count resident pages on this system.
 #[cfg(not(target_os = "linux"))]
 fn resident_pages(_leaf: &TableLeaf) -> usize {
     size_of::<TableLeaf>().div_ceil(PAGE)

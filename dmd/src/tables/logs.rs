@@ -6,7 +6,8 @@
 //! entries, and the drain returns as many entries as the limit.
 //!
 //! While a log is open, the module draws one random number for each allocation. The allocation enters each log whose
-//! share is larger than the number. The nth draw since the first log was opened depends only on n.
+//! share is larger than the number. The nth draw depends only on n. The count of draws restarts when a log is opened
+//! while no other log is open.
 
 use core::cell::UnsafeCell;
 use core::ptr::null_mut;
@@ -208,7 +209,8 @@ impl Logs {
         Some(opened)
     }
 
-    /// Changes the limits of a log. Returns false and changes nothing if there is no memory for them.
+    /// Changes the limits of a log. Returns false and changes nothing if there is no memory for them, or if the log is
+    /// closed.
     pub(crate) fn limit(&self, log: usize, probability: f64, limit: usize) -> bool {
         let Some((rows, capacity)) = map(limit) else { return false };
         let is_open = self.with(log, |ring| {

@@ -220,7 +220,8 @@ impl Marks {
             report.reporter == reporter && !report.on_alloc && (path == PathId::NONE || path == report.path)
         };
         for shard in &self.shards {
-            // Count after the lock is free. Hold only one lock at a time, since a fork takes all of them.
+            // Update the paths after the shard's lock is free. Hold only one lock at a time, since a fork takes all of
+            // them.
             let mut marked: PageVec<_> = pages::list();
             shard.hold().retain(|address, reports| {
                 for report in reports.iter().flatten().filter(|report| is_withdrawn(report)) {

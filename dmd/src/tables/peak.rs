@@ -169,7 +169,7 @@ impl Peak {
         );
     }
 
-    /// Adds the blocks of one stack that started or ended.
+    /// For one stack, adds the blocks that started or ended.
     pub(crate) fn add(&self, tree: &TraceTree, trace: TraceId, amount: BlockAmount) {
         if let Some(level) = self.add_to_sum(amount.bytes) {
             self.add_change(tree, level, trace, amount);
@@ -224,7 +224,8 @@ impl Peak {
         }
     }
 
-    /// Adds to the sum. Returns the level to which the events are a change; `None` if they led to a new level.
+    /// Adds to the sum. Returns the current level, since which the events are a change; `None` if they led to a new
+    /// level.
     fn add_to_sum(&self, by: i64) -> Option<HeapLevel> {
         let mut old = self.sum.0.load(Ordering::Relaxed);
         loop {

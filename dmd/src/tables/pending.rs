@@ -326,7 +326,7 @@ impl PendingEvents {
         self.recent[..length].iter().map(|event| event.load(Ordering::Relaxed))
     }
 
-    /// The amount of each stack that started or ended, without the events of the list.
+    /// The amount of each stack whose blocks started or ended, without the events of the list.
     #[inline]
     pub(crate) fn settled(&self) -> impl Iterator<Item = (TraceId, BlockAmount)> + Clone {
         let entries = self.entries.load(Ordering::Relaxed).min(SLOTS);

@@ -1,8 +1,8 @@
 //! Runs of reporters, which may overlap. Only one run may mark blocks: otherwise, if two runs each reported a block
 //! once, the block would count as reported twice.
 //!
-//! A collection owns the marks if no other run owns them; a dump takes them from any run. Reports of a run that does
-//! not own the marks make no marks, and a collection that has lost the marks warns. No run waits for another.
+//! A collection owns the marks if no other run owns them; a dump takes them from any run. While a run owns the marks,
+//! reports of other runs make no marks. A collection that has lost the marks warns. No run waits for another run.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 

@@ -19,7 +19,7 @@ use dmd_unwind::{is_loaded, loaded};
 pub(crate) struct SeenModule {
     /// The library; its path and build id are copies.
     pub(crate) module: LoadedLibrary,
-    /// The first node of the tree that has the library.
+    /// The first node of the tree whose address is in the library.
     pub(crate) since: TraceId,
     /// The library that was recorded before this one.
     older: *mut SeenModule,

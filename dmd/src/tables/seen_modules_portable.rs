@@ -29,7 +29,7 @@ pub(crate) struct LoadedLibrary {
 #[derive(Debug)]
 pub(crate) struct SeenModule {
     pub(crate) module: LoadedLibrary,
-    /// The first node of the tree that has the library.
+    /// The first node of the tree whose address is in the library.
     pub(crate) since: TraceId,
 }
 

@@ -63,7 +63,7 @@ impl ThreadStack {
         let epoch = dmd_unwind::replaced();
         self.last.forget();
         let Some(root) = tree.root(epoch) else {
-            // The next stack tries again.
+            // This stack stays empty. The next stack tries again to start the epoch.
             tree.note_cut();
             return TraceId::NONE;
         };
@@ -152,7 +152,7 @@ mod tests {
             // The stack has no readable frame, so no frame counts.
             assert_eq!(stack.trace(Caller::new(8, 0), &TREE), TraceId::NONE, "{epoch}");
         }
-        // An epoch with a larger number has no root.
+        // An epoch beyond the maximum number of epochs has no root.
         assert_eq!(TREE.root(100_000), None);
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct EventStatistics {
     pub(crate) allocations: u64,
     pub(crate) frees: u64,
     pub(crate) reallocations: u64,
-    /// The number of blocks that ended before their thread allocated another block.
+    /// The number of blocks that a thread freed or moved before it allocated another block.
     pub(crate) temporary: u64,
 }
 

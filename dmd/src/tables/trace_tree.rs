@@ -154,7 +154,8 @@ impl TraceTree {
         self.cut.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The stack with one more frame inside of `parent`. Returns `parent` itself if the tree is full.
+    /// The stack with one more frame inside of `parent`. Returns `parent` itself if the tree is full, or if memory is
+    /// short.
     #[inline]
     pub(crate) fn child(&self, parent: TraceId, pc: usize) -> TraceId {
         match self.listed_child(parent, pc) {

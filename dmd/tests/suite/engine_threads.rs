@@ -140,7 +140,7 @@ fn a_thread_that_writes_loses_its_rights_later() {
     read.join().unwrap();
 }
 
-/// For a while, the system has no room for a thread.
+/// For a while, the system has no room for a thread. Afterwards, the engine thread continues.
 #[test]
 fn a_thread_goes_on_when_there_is_room_again() {
     let folder = tempfile::tempdir().unwrap();

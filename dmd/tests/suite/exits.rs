@@ -26,7 +26,8 @@ fn is_told(text: String, folder: &Path, when: &str) {
     let dump = read_dump(folder.join("last.json"));
     std::fs::remove_file(folder.join("last.json")).unwrap();
     let reports = |block: &Value| block.get("reps").map_or(0, |reports| reports.as_array().unwrap().len());
-    // Blocks of the reporter before the reporter that exits, and blocks of the reporter after it.
+    // The reporter before the reporter that exits has reported its blocks. The blocks of the reporter after it are
+    // unreported.
     assert_eq!(count(&dump, |block| block["req"] == 10_000 && reports(block) == 1), 100, "{when}");
     assert_eq!(count(&dump, |block| block["req"] == 7_777 && reports(block) == 0), 100, "{when}");
     assert_eq!(count(&dump, |block| reports(block) == 2), 0, "{when}");
@@ -41,7 +42,7 @@ fn a_reporter_that_ends_the_process_does_not_keep_the_dump() {
     }
 }
 
-/// Before the process ends, it has sent no byte of the dump.
+/// The main thread ends the process before any byte of the dump was sent: the process still sends the whole dump.
 #[test]
 fn a_dump_that_was_asked_for_is_sent_before_the_process_ends() {
     for mut command in [command(victim("exits")), preloaded(victim("exits"), "--stacks=full")] {

@@ -385,7 +385,7 @@ fn of_libraries_that_were_built_anew() {
             assert!(frame.starts_with(&format!("#00: ???[{name} +0x")), "{frame}");
         }
     }
-    // DMD starts the program's own stacks anew one time for each library that replaces another library at the same
+    // DMD records the program's own stacks anew once for each library that replaces another library at the same
     // address, and not for each function of the library.
     assert_eq!(count(&dump, |block| block["req"] == 2222), 60);
     assert!((1..=3).contains(&stacks(2222).len()), "{:?}", stacks(2222));

@@ -86,7 +86,7 @@ fn every_block_is_read_from_outside_with_its_stack() {
     for (address, size) in &printed {
         assert_eq!(read.get(address).map(|block| block.0), Some(*size), "0x{address:x}");
     }
-    // The library has some blocks for its output.
+    // The C library has some blocks for the program's output.
     assert!(read.len() <= printed.len() + 3, "{} and {}", read.len(), printed.len());
     assert!(read.values().all(|(_, _, frames)| frames.len() >= 2), "{read:?}");
     let dump = read_with(folder.path().join("scan.json"), &DumpReadOptions::new()).unwrap();

@@ -103,7 +103,7 @@ fn programs_that_cannot_be_preloaded_start() {
         run(&mut compiler).status.success()
     };
     assert!(compile("usual", &["tells.c"]) && compile("other.so", &["-shared", "other.c"]));
-    // The GNU loader under the name of musl's loader.
+    // A program that starts with the GNU loader, under the name of musl's loader.
     let usual = succeed(command("readelf").args(["-l", "usual"]).current_dir(folder.path()));
     let usual = String::from_utf8(usual.stdout).unwrap();
     let (_, loader) = usual.split_once("interpreter: ").unwrap();

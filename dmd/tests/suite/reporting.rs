@@ -131,7 +131,8 @@ fn warnings_and_dump(victim: &str, command: &mut Command) -> (ReportSet, Value) 
     (file::read(&report).unwrap(), read_dump(&dump))
 }
 
-/// For such a pointer, an allocator would read memory that it does not own.
+/// A reporter passes pointers without a block. An allocator that gets such a pointer would read memory that it does not
+/// own.
 #[test]
 fn pointers_without_a_block_count_nothing_and_are_named() {
     let options = "--stacks=full --quiet";
@@ -177,7 +178,7 @@ fn pointers_without_a_block_count_nothing_and_are_named() {
     }
 }
 
-/// For such an allocator, DMD cannot find out which pointers are blocks.
+/// DMD cannot find out which pointers are blocks of an allocator that it does not see.
 #[test]
 fn blocks_of_an_allocator_that_dmd_does_not_see_are_no_faults() {
     let options = "--stacks=full --quiet";

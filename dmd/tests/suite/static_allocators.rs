@@ -13,7 +13,7 @@ fn requested(dump: &Value) -> u64 {
     blocks.iter().map(|block| number(&block["req"]) * block["num"].as_u64().unwrap_or(1)).sum()
 }
 
-/// Every block counts, and no other.
+/// Checks that the library records every call of the program's allocator, and no other call.
 fn check(program: &str) {
     let folder = tempfile::tempdir().unwrap();
     let files = ["first.json", "second.json"].map(|name| folder.path().join(name));

@@ -243,7 +243,8 @@ fn assert_share(lines: &[String]) {
 
 fn check_logs(mut waiting: Waiting) {
     assert!(waiting.requests().contains(&"dmd-log".to_owned()));
-    // A short log states that entries are missing. A log with a smaller share only lacks the other allocations.
+    // A short log states that entries are missing. A log of a share of all allocations lacks only the allocations
+    // outside of the share.
     let lines = logged(&mut waiting, ",\"length\":10", "short");
     assert!(lines.iter().any(|line| line == "{\"overflowed\":true}"));
     assert!(logged_of(&lines, 107) < young());
@@ -299,7 +300,7 @@ fn a_recorded_process_streams_its_log() {
     }
 }
 
-/// A log contains every allocation, and a sample does not.
+/// A request for a sample is refused while a log is open: the log must contain every allocation.
 #[test]
 fn a_sample_waits_until_no_log_is_open() {
     let mut waiting = Waiting::start(command(victim("tracked")));

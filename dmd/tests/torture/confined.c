@@ -1,4 +1,4 @@
-// A filter ends the process at every system call that opens a file after the start.
+// After the start, a filter ends the process at every system call that opens a file.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>

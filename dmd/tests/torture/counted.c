@@ -1,5 +1,5 @@
 // A library that counts usable bytes and blocks after every call. It is loaded in front of all other libraries. At the
-// end it writes its counts to the file $COUNTED: live bytes, live blocks, most live bytes, blocks allocated.
+// end it writes its counts to the file $COUNTED: live bytes, live blocks, maximum of live bytes, allocated blocks.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

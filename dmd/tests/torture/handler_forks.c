@@ -26,7 +26,7 @@ __attribute__((noinline)) static void work(int depth, unsigned i) {
         free(blocks[i % 64]);
         blocks[i % 64] = malloc(i % 700 + 1);
     }
-    // Prevents a tail call of the function before.
+    // Prevents the compiler from turning the last call above into a jump.
     blocks[0] = blocks[0];
 }
 

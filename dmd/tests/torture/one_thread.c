@@ -1,4 +1,4 @@
-// Calls that need a process with one thread, or a thread that shares nothing; and the C library's view of the threads.
+// Makes calls that need a process with one thread. Prints their results, and whether the C library counts one thread.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

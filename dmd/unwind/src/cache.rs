@@ -246,7 +246,8 @@ impl Cache {
     }
 }
 
-/// The number of times that rules of one module replaced rules of another, because new code was loaded at the same pcs.
+/// The number of times that rules of one module replaced rules of another module, because new code was loaded at the
+/// same pcs, or that an empty table replaced a full table.
 static REPLACED: AtomicU32 = AtomicU32::new(0);
 /// The module (and record) that caused the last replacement. The module replaces a rule at each pc that it shares with
 /// the earlier module at its addresses. All these replacements count as one.
@@ -259,8 +260,8 @@ fn note_replacement(module: usize) {
     }
 }
 
-/// A number that changes whenever the walker finds that pcs now belong to another module. A caller that reads the new
-/// number also sees the new table.
+/// A number that changes whenever pcs now belong to another module, or the walker can no longer detect such a change. A
+/// caller that reads the new number also sees the new table.
 #[inline(always)]
 pub fn replaced() -> u32 {
     REPLACED.load(Ordering::Acquire)

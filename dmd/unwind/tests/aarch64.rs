@@ -7,8 +7,8 @@ use core::arch::global_asm;
 use core::cell::RefCell;
 use dmd_unwind::{Caller, LastStack, Registers, StackRange};
 
-// Each function takes a function and a number. It calls this function with the number and its own saved return
-// address. `paciasp` is a hint, which a processor without signatures ignores.
+// Each function takes a callback and a number. It calls the callback with the number and with the return address that
+// the function itself has saved. `paciasp` is a hint, which a processor without signatures ignores.
 global_asm!(
     ".pushsection .text.by_eh_frame, \"ax\", @progbits",
     // The frame pointer belongs to a caller: only `.eh_frame` contains the position of the return address.

@@ -73,7 +73,7 @@ struct HeapPeak {
 #[derive(Debug)]
 struct WindowFacts {
     pid: Option<u32>,
-    /// The time of the window's end since 1970, and since the start of the recording.
+    /// The time of the window's end since 1970. `duration` is the same time since the start of the recording.
     time: Option<Duration>,
     duration: Duration,
 }

@@ -17,7 +17,7 @@ use super::run::ParquetRun;
 use super::threads;
 use crate::error::ExportError;
 
-/// The maximum number of rows in a batch, and the approximate maximum of its bytes.
+/// The maximum number of rows in a batch, and the approximate maximum number of its bytes.
 const BATCH: usize = 4096;
 const BATCH_BYTES: usize = 1 << 20;
 /// The maximum length of a text. Lengths in the format have 31 bits.
@@ -69,8 +69,8 @@ impl<'r> TableColumns<'r> {
     }
 
     /// Adds a column. `size` returns the bytes of a value, and `convert` converts the values of a batch. `same`
-    /// compares values: a batch that equals the previous batch is not converted again, because many columns have the
-    /// same value in all rows.
+    /// compares values: many columns have the same value in all rows, so a batch that equals the previous batch is not
+    /// converted again.
     fn add<D: DataType, T: 'r>(
         &mut self,
         entries: impl Iterator<Item = ColumnEntry<T>> + Send + 'r,

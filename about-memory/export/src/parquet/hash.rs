@@ -1,6 +1,6 @@
 //! A hash for values that are stored in files. It must never change.
 //!
-//! It has no seed. An author of data can make runs or stacks collide, but only in their own tables.
+//! The hash has no seed. So a person who writes data can make runs or stacks collide, but only in that person's tables.
 
 /// A hash of 128 bits.
 pub(super) struct TableHash {

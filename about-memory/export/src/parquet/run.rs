@@ -25,9 +25,9 @@ pub struct ParquetRun {
     pub version: Option<String>,
     /// The build id of the service's program, hexadecimal.
     pub build_id: Option<String>,
-    /// The process. Reports have a process of their own.
+    /// The process. If a report names its own process, the report's row has that process instead.
     pub process: Option<String>,
-    /// The process id. Reports have a process id of their own.
+    /// The process id. If a report names its own process, the report's row has the id of that process instead.
     pub pid: Option<u32>,
     /// The start time of the process, since 1970.
     pub started: Option<Duration>,

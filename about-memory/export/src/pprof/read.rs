@@ -35,7 +35,8 @@ impl PprofReadOptions {
         Self::default()
     }
 
-    /// Sets the maximum of bytes of the uncompressed profile. The reader keeps all of it in memory. Default: 1 GiB.
+    /// Sets the maximum number of bytes of the uncompressed profile. The reader keeps the whole profile in memory.
+    /// Default: 1 GiB.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
@@ -50,8 +51,8 @@ impl PprofReadOptions {
         self
     }
 
-    /// Sets the maximum of frames of all stacks together. A small profile can refer many times to a location with many
-    /// lines. Default: 50,000,000.
+    /// Sets the maximum number of frames of all stacks together. A small profile can refer many times to a location
+    /// with many lines. Default: 50,000,000.
     #[must_use]
     pub fn max_frames(mut self, frames: usize) -> Self {
         self.max_frames = frames;

@@ -50,7 +50,7 @@ interface ReportBox {
   units: Units;
   /** Makes the boxes of the children; `null` for a leaf. */
   inside: (() => ReportBox[]) | null;
-  /** The box to show when the reader goes in, if its children are not parts of this box. */
+  /** The box that is shown instead of this box when the reader goes into this box. */
   opens?: ReportBox | null;
   isRest?: boolean;
   /** The children, if they are drawn. */

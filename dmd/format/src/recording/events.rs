@@ -10,7 +10,7 @@ pub struct BlockEvent {
     pub tick: u64,
     /// The start of the block.
     pub address: u64,
-    /// What the event does to the block.
+    /// The action of the event.
     pub what: BlockAction,
 }
 

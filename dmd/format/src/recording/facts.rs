@@ -67,7 +67,7 @@ pub struct RecordingEnd {
     pub frees: u64,
     /// Field 5: the number of started moves.
     pub reallocations: u64,
-    /// Field 6: the number of blocks that ended before their thread allocated another block.
+    /// Field 6: the number of blocks that a thread freed or moved before it allocated another block.
     pub temporary: u64,
     /// Field 7: the number of blocks that the engine did not record.
     pub dropped_blocks: u64,

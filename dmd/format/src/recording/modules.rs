@@ -16,8 +16,8 @@ pub struct RecordedModule {
     pub end: u64,
     /// The address in the process minus the address in the file.
     pub bias: u64,
-    /// If the library was unloaded, the first node of the tree with an address in it; otherwise `None`. Several modules
-    /// of the list may contain the address of a node. If any of these modules is loaded, the node belongs to the first
+    /// For an unloaded library, the first node of the tree whose address is in it; otherwise `None`. Several modules of
+    /// the list may contain the address of a node. If any of these modules is loaded, the node belongs to the first
     /// loaded module. Otherwise the node belongs to the first of these modules whose `unloaded_since` is not after the
     /// node.
     pub unloaded_since: Option<u32>,

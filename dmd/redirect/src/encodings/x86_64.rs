@@ -3,7 +3,7 @@
 /// The bytes that a distance of 4 bytes can reach in both directions, with room for the pages around the target.
 pub const DISTANCE_REACH: u64 = (2 << 30) - (1 << 20);
 
-/// How sure it is, from its bytes alone, that an instruction refers to a function.
+/// Whether the bytes of an instruction are enough to know that the instruction refers to a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certainty {
     /// The bytes around the distance belong to one form of an instruction: a chance match is practically impossible.
@@ -72,7 +72,7 @@ pub fn is_instruction_end(code: &[u8], end: usize) -> bool {
     at == end
 }
 
-/// What follows the opcode of an instruction.
+/// The operands after the opcode of an instruction.
 #[derive(Clone, Copy)]
 struct Operands {
     has_modrm: bool,

@@ -9,7 +9,7 @@ use mach2::dyld::{
 
 use super::{DumpModule, absolute, hexadecimal};
 
-/// `mach_header_64` starts with this number, and has this many bytes.
+/// `mach_header_64` starts with the number `MAGIC`, and has `HEADER` bytes.
 const MAGIC: u32 = 0xfeed_facf;
 const HEADER: usize = 32;
 

@@ -136,7 +136,8 @@ impl Guard {
         }
     }
 
-    /// Runs a call of an allocator. Another hook records its blocks.
+    /// Runs a call of an allocator. The hook that makes the call records the block, so other hooks ignore blocks of the
+    /// call.
     #[inline(always)]
     pub(crate) fn around<T>(&self, allocator: impl FnOnce() -> T) -> T {
         let before = self.set(self.inside.get() + ALLOCATOR);

@@ -62,7 +62,7 @@ impl BlockTable {
         found.max_by_key(|(start, _)| *start)
     }
 
-    /// Finds a small block. `last` is the last address of a plane that is not after `address`.
+    /// Finds a small block. `last` is the last address that is in the plane and not after `address`.
     fn small_around(&self, address: usize, mut last: usize) -> Option<(usize, TableBlock)> {
         let plane = last % PLANES;
         let first = last.saturating_sub(LARGE - (1 << GRAIN_BITS)).max(plane);
@@ -80,7 +80,7 @@ impl BlockTable {
         }
     }
 
-    /// Finds a large block. `last` is the last address of a plane that is not after `address`.
+    /// Finds a large block. `last` is the last address that is in the plane and not after `address`.
     fn large_around(&self, address: usize, last: usize) -> Option<(usize, TableBlock)> {
         let largest = self.largest.load(Ordering::Relaxed);
         STRETCHES.iter().enumerate().find_map(|(kind, bits)| {

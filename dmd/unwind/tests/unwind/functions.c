@@ -7,7 +7,7 @@ typedef long (*next_t)(void *);
 
 #define KEEP __attribute__((noinline, used))
 
-/* Prevents a tail call of the function before, and keeps locals alive. */
+/* Prevents the compiler from turning the call before this macro into a jump, and keeps locals alive. */
 #define AFTER(value, place) __asm__ volatile("" : "+r"(value) : "r"(place) : "memory")
 
 KEEP long small(next_t next, void *arg) {
