@@ -148,7 +148,7 @@ fn without_types_fields_are_unknown() {
     let text = stderr(&with_summary(folder.path(), &arguments).output().unwrap());
     assert!(text.contains("  batch::Person  (19"), "{text}");
     assert!(
-        text.contains(&format!("\nThe fields that hold them and their unused memory are {UNKNOWN}")),
+        text.contains(&format!("\nThe fields that hold them, and the unused memory, are {UNKNOWN}")),
         "{text}"
     );
     assert!(!text.contains("not used in total"), "{text}");
