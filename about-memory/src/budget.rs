@@ -75,7 +75,7 @@ impl Budget {
                     }
                 }
                 _ => {
-                    let message = format!("{key} is neither budget nor process");
+                    let message = format!("{key} is not a table of budgets; use budget or process");
                     return Err(wrong(text, item, message));
                 }
             }

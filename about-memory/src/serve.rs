@@ -14,7 +14,7 @@
 //! - [`Listen::Unix`] binds a socket with the mode 0600, so no other user can connect. There `Host` may contain any
 //!   port, because ssh forwards a port.
 //! - [`Listen::Remote`] binds an address that other machines reach. `Host` must then be one of its names. The server is
-//!   read-only, measures without private names, and still needs the token.
+//!   read-only, and measures without private names. Requests still need the token.
 //! - A request from another origin has a foreign `Origin` or `Sec-Fetch-Site`, and is refused.
 //! - Each request to `/api` needs the token, 32 random bytes, as `Authorization: Bearer`. The page gets the token in
 //!   the fragment of its address, which a browser never sends. Cookies are not used, because they ignore ports.
@@ -23,8 +23,8 @@
 //! - A request names snapshots, reports and nodes by number, never by file.
 //! - A program that cannot send a header gets a ticket: an address without the token that returns one file, once,
 //!   within a minute.
-//! - Requests, bodies, connections and computations have limits. Connections that have not shown the token are closed
-//!   for new connections, the oldest first.
+//! - Requests, bodies, connections and computations have limits. If a new connection exceeds the limit, the server
+//!   closes the oldest connection that has not shown the token.
 //! - A server with [`ServeOptions::read_only`] changes nothing, neither in processes nor in the session.
 //! - [`redirect_file`] keeps the token out of the list of processes: only this user can read the file.
 //!

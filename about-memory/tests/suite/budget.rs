@@ -63,7 +63,7 @@ fn a_bad_budget_names_the_line() {
         ("[budget]\na = 1\nb = '5 MB'\n", "line 3: not a limit: 5 MB: the unit is not B, KiB, MiB, GiB or %"),
         ("[budget]\n\nb = '5", "line 3: "),
         ("[budget]\na = 1\na = 2\n", "line 3: duplicate key"),
-        ("\n[limits]\na = 1\n", "line 2: limits is neither budget nor process"),
+        ("\n[limits]\na = 1\n", "line 2: limits is not a table of budgets; use budget or process"),
         ("budget = 5\n", "line 1: budget is not a table"),
         ("\n[process]\nweb = 5\n", "line 3: web is not a table"),
         ("[budget]\na = true\n", "line 2: the limit of a is neither a string nor a whole number"),
