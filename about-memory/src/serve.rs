@@ -25,7 +25,7 @@
 //!   within a minute.
 //! - Requests, bodies, connections and computations have limits. If a new connection exceeds the limit, the server
 //!   closes the oldest connection that has not shown the token.
-//! - A server with [`ServeOptions::read_only`] changes nothing, neither in processes nor in the session.
+//! - A server with [`ServeOptions::read_only`] changes neither the processes nor the session.
 //! - [`redirect_file`] keeps the token out of the list of processes: only this user can read the file.
 //!
 //! The server implements the part of HTTP/1.1 (RFC 9112) that browsers need: one request per connection.

@@ -68,7 +68,7 @@ fn a_bad_budget_names_the_line() {
         ("\n[process]\nweb = 5\n", "line 3: web is not a table"),
         ("[budget]\na = true\n", "line 2: the limit of a is neither a string nor a whole number"),
         ("[budget]\na = [1,\n2.5]\n", "line 3: the limit of a is neither a string nor a whole number"),
-        ("[budget]\na.b = 5\n", "line 2: the limit of a is a table"),
+        ("[budget]\na.b = 5\n", "line 2: a is a table; quote a path with dots"),
         (
             "[budget]\na = '+5%'\n",
             "line 2: a <= +5%: a budget has no earlier report, so it cannot limit growth",

@@ -376,7 +376,7 @@ fn a_running_process_is_read_without_a_file() {
     assert!(victim.wait().unwrap().success());
 }
 
-/// A waiting thread and a running thread hold the blocks on their stacks. The copy has neither thread.
+/// A waiting thread and a running thread hold the blocks on their stacks. Neither of these threads exists in the copy.
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn threads_of_a_running_process_hold_blocks() {
