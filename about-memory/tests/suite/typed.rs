@@ -48,7 +48,7 @@ fn listening(program: &Path, arguments: &[&Path], sockets: &Path) -> Child {
     child
 }
 
-/// Returns the child processes of a process for which the process has not waited yet.
+/// Returns the ids of the child processes that a process has not waited for yet.
 #[cfg(target_os = "linux")]
 pub(crate) fn children(pid: u32) -> String {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
