@@ -75,7 +75,7 @@ impl Budget {
                     }
                 }
                 _ => {
-                    let message = format!("{key} is neither budget nor process");
+                    let message = format!("{key} is not a table of budgets; use budget or process");
                     return Err(wrong(text, item, message));
                 }
             }
@@ -88,7 +88,7 @@ impl Budget {
             let values: Vec<&Value> = match item {
                 Item::Value(Value::Array(values)) => values.iter().collect(),
                 Item::Value(value) => vec![value],
-                _ => return Err(wrong(text, item, format!("the limit of {path} is a table"))),
+                _ => return Err(wrong(text, item, format!("{path} is a table; quote a path with dots"))),
             };
             for value in values {
                 let at = value.span().map_or(0, |span| span.start);

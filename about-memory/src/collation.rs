@@ -55,8 +55,8 @@ const ACCENTS: &[u8; 192] = b"\
     badigf.lbadgbadg.ibadig..badga..badigf.lbadgbadg.ibadig..badga.gmmcckkaaddjjeeee..mmccjjkkeeddcc\
     jjlldd..iimmcckkj...ddll.aallee....aallee...mmcchh..aalleeaaddlleellee..iimmccffhhkkddddgaajjee.";
 
-/// The weight of a character. In a comparison, different letters decide before accents, and accents before capitals, at
-/// any position in a name.
+/// The weight of a character. Names are compared by all their letters first, then by all their accents, then by their
+/// capitals.
 #[cfg(any(test, not(feature = "collation")))]
 struct CharacterWeight {
     letter: u32,

@@ -12,8 +12,8 @@
 //!
 //! # Features
 //!
-//! The default features contain everything above except the program. They add four crates to a program with
-//! `memory-reporter`.
+//! No feature is on by default. Without features, the crate contains everything above except the program and the module
+//! `live`, and adds four crates to a program with `memory-reporter`.
 //!
 //! - `budget`: `Budget`, a file of limits.
 //! - `collation`: names in Unicode's order. Without this feature, ASCII and accented Latin letters have the same order;

@@ -54,7 +54,7 @@ impl SeriesOptions {
         Self::default()
     }
 
-    /// Adds a path. Without paths, all trees and all lines have rows.
+    /// Adds a path. Without paths, all trees and all reports outside of trees have rows.
     #[must_use]
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.paths.push(path.into());

@@ -40,8 +40,8 @@ impl CleanupEntry {
     ///
     /// # Errors
     ///
-    /// The error of `create`, or [`io::ErrorKind::Interrupted`] after `remove_all`: the process is ending, so `create`
-    /// does not run.
+    /// Returns the error of `create`, or [`io::ErrorKind::Interrupted`] after `remove_all`: the process is ending, so
+    /// `create` does not run.
     fn create<T>(create: impl FnOnce() -> io::Result<(T, PathBuf)>) -> io::Result<(T, Self)> {
         let mut cleanup = cleanup();
         let Some(paths) = &mut *cleanup else {

@@ -169,10 +169,10 @@ impl BudgetWriter<'_> {
         paths
     }
 
-    /// An amount plus headroom, rounded up to few digits.
+    /// Returns the limit for an amount: the amount plus headroom, rounded up to a few digits.
     fn value(&self, amount: i128, units: Units, comparison: &str) -> Value {
         let share = (self.headroom.clamp(0.0, MAX_HEADROOM) * 10_000.0).round() as i128;
-        // At least 0: a limit with a sign is a limit on growth.
+        // At least 0, because the text of a limit with a sign means a limit on growth.
         let most = ceil(amount.saturating_mul(1_000_000 + share), 1_000_000).max(0);
         let text = match units {
             Units::Bytes => bytes(most),

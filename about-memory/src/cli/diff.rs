@@ -123,7 +123,8 @@ impl DiffCommand {
         if reasons.is_empty() { Ok(()) } else { Err(Failure::Exceeded(reasons)) }
     }
 
-    /// Fails if an option of trees is given that is not in `effective`. `sources` names the sources in the error.
+    /// Fails if the user gave an option of trees and this option is not in `effective`. `sources` names the sources in
+    /// the error.
     fn refuse_view_except(&self, effective: &[&str], sources: &str) -> Result<(), Failure> {
         match self.view.used().find(|option| !effective.contains(option)) {
             Some(option) => Err(Failure::Usage(format!("{option} is for reports, not for {sources}"))),

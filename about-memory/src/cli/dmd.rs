@@ -239,7 +239,7 @@ impl DmdCommand {
         self.by.iter().any(|by| by.keys(for_author).is_some())
     }
 
-    /// Whether views show the types of blocks. Types are read from whole stacks.
+    /// Whether views show the types of blocks. Types need whole stacks: options that shorten stacks switch types off.
     fn has_types(&self) -> bool {
         !self.json && self.max_frames.is_none() && !self.ignore_alloc_fns
     }

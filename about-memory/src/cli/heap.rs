@@ -45,7 +45,7 @@ Examples:
 
 `about-memory heap types --help` describes how the program must be built and run.";
 
-/// The kinds of files that questions about types read. A program can be its own debug file.
+/// The kinds of files that questions about types read. A question also reads a program, for its debug information.
 pub(super) const TYPED: &[FileKind] = &[FileKind::Dump, FileKind::Core, FileKind::Program];
 
 #[derive(Args)]

@@ -154,7 +154,7 @@ mod tests {
         let different: Vec<_> =
             seen.iter().filter(|(name, meanings)| *name != "by" && meanings.len() > 1).collect();
         assert!(different.is_empty(), "{different:#?}");
-        // The keys of `--by` differ between commands, but its first sentence is the same.
+        // The keys of `--by` differ between commands, but the first sentence of its help is the same.
         let sentences: BTreeSet<_> = seen["by"].keys().map(|(sentence, _)| sentence).collect();
         assert_eq!(sentences.len(), 1, "{sentences:?}");
         assert!(seen.len() <= 120, "{}", seen.len());

@@ -66,7 +66,7 @@ impl InputArgument {
     ///
     /// # Errors
     ///
-    /// If several listening processes have the name.
+    /// Returns an error if several listening processes have the name.
     pub(crate) fn process(&self) -> Result<Option<u32>, Failure> {
         match self.pid() {
             Some(pid) => Ok(Some(pid)),
@@ -174,7 +174,7 @@ fn stdin_file() -> Option<Metadata> {
 ///
 /// # Errors
 ///
-/// If an input names no running process.
+/// Returns an error if an input names no running process.
 pub(crate) fn pids(inputs: &[InputArgument]) -> Result<Vec<u32>, Failure> {
     inputs.iter().map(pid).collect()
 }
@@ -183,7 +183,7 @@ pub(crate) fn pids(inputs: &[InputArgument]) -> Result<Vec<u32>, Failure> {
 ///
 /// # Errors
 ///
-/// If the input names no running process.
+/// Returns an error if the input names no running process.
 pub(crate) fn pid(input: &InputArgument) -> Result<u32, Failure> {
     let not_one = || {
         Failure::Usage(format!(

@@ -154,7 +154,7 @@ const TIME_FOR_NAMES: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 ///
-/// If several processes have the name.
+/// Returns an error if several processes have the name.
 pub(crate) fn process_named(name: &str) -> Result<Option<u32>, Failure> {
     if name.contains('/') {
         return Ok(None);

@@ -52,7 +52,8 @@ pub(crate) struct RunCommand {
     /// The blocks whose stacks are recorded: a sample (partial), or all blocks (full).
     #[arg(long, value_enum, default_value_t = StackChoice::Full)]
     stacks: StackChoice,
-    /// Sample the blocks with fewer bytes than this: record one of these blocks each time their sum reaches this number.
+    /// Sample the blocks with fewer bytes than this: record one of these blocks each time the sum of their bytes reaches
+    /// this number.
     #[arg(long, group = "recorded", value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     sample_below: Option<u64>,
     /// Record a sample: one block per this many allocated bytes, on average. A number, with KiB, MiB or GiB. `--sample`

@@ -50,7 +50,7 @@ anyone who has the address with its token can read the page, and so can anyone w
 
 The server ends with Ctrl-C.";
 
-/// The program checks after each such time whether it must end.
+/// How often the program checks whether it must end.
 const LOOK: Duration = Duration::from_millis(100);
 /// The time that the program has to end by itself after a signal. It may be reading a long file.
 const GRACE: Duration = Duration::from_secs(5);

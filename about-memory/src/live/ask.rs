@@ -215,7 +215,7 @@ pub(super) fn hello(socket: &Path, timeout: Duration) -> Result<HelloAnswer, Liv
     line(&mut send(socket, &RequestLine::new("hello"), timeout)?, HelloAnswer::from_json, timeout)
 }
 
-/// Requests the names of many processes and, if `also_amounts`, their amounts. All requests together have this time.
+/// Requests the names of many processes and, if `also_amounts`, their amounts. All requests together have `timeout`.
 pub(super) fn hellos(
     sockets: &[SocketFile],
     also_amounts: bool,

@@ -104,7 +104,7 @@ impl fmt::Display for LiveError {
             Self::NotListening => f.write_str(
                 "does not listen: start it with ABOUT_MEMORY=listen, or call memory_reporter::listen() in it",
             ),
-            Self::Foreign => f.write_str("its socket belongs to another user"),
+            Self::Foreign => f.write_str("its socket's file is not a socket of this user"),
             Self::TimedOut(timeout) => write!(f, "did not answer within {timeout:?}"),
             Self::NoSnapshots => f.write_str(
                 "offers no heap snapshot: its program has to call \

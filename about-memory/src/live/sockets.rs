@@ -64,7 +64,7 @@ pub(super) fn sockets() -> Result<Vec<SocketFile>, LiveError> {
 /// Returns the socket of each of these processes, in the same order; `None` for a process without a socket.
 pub(super) fn sockets_of(pids: &[u32]) -> Result<Vec<Option<SocketFile>>, LiveError> {
     let all = sockets()?;
-    // The system reuses process ids, so the last started process with an id is the running process.
+    // The system reuses process ids. If several sockets have the same id, only the latest can be of a running process.
     let of = |pid: &u32| all.iter().rev().find(|socket| socket.pid == *pid).cloned();
     Ok(pids.iter().map(of).collect())
 }

@@ -211,7 +211,7 @@ fn path_of(node: TreeNode<'_, '_>) -> String {
 }
 
 fn key(process: &str, path: &str) -> String {
-    // A NUL in a name from a file could only confuse two entries of this comparison.
+    // If a name from a file contains a NUL, two entries may get the same key. This affects only this comparison.
     format!("{process}\0{path}")
 }
 

@@ -1,8 +1,9 @@
 //! The connections of a server, and the assignment of places.
 //!
-//! Anyone who reaches the server can open connections, even without the token. If all places are taken, the oldest
-//! connection that has not shown the token is closed for a new connection. So open connections never keep the user out.
-//! A connection is refused only if all places belong to requests with the token.
+//! Anyone who reaches the server can open connections, even without the token. If all places are taken, a new
+//! connection gets the place of the oldest connection that has not shown the token, and the old connection is closed.
+//! So open connections never keep the user out. A connection is refused only if all places belong to requests with the
+//! token.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};

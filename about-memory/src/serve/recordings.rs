@@ -97,7 +97,7 @@ impl ProcessRecordings {
         }
     }
 
-    /// Whether a process records now. The recordings end when the server ends.
+    /// Whether a process records now. Such a server counts as used, because the recordings end with the server.
     pub(super) fn is_running(&self) -> bool {
         self.all().values().any(|slot| !matches!(slot, RecordingSlot::Held(held) if held.tracking.is_none()))
     }

@@ -79,7 +79,7 @@ impl HttpRequest {
         if end > MAX_HEAD {
             return Err(HttpRefusal::new(431, "the headers are too long"));
         }
-        // A body of unknown length is sent in chunks. HTTP/1.0 has no chunks.
+        // The server sends an answer of unknown length in chunks, and HTTP/1.0 does not support chunks.
         if head.version != Some(1) {
             return Err(HttpRefusal::new(505, "the version must be HTTP/1.1"));
         }

@@ -13,7 +13,7 @@ pub(super) trait ServedEntry: Clone {
     const LIST: &'static str;
     /// The answer to a request for an unknown number.
     const UNKNOWN: &'static str;
-    /// The default maximum of entries that pages made.
+    /// The default maximum number of entries that pages made.
     const MOST: NonZeroUsize;
 
     /// Whether the server was started with this entry.

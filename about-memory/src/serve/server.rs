@@ -79,7 +79,8 @@ impl ServeOptions {
         Self { anonymize, ..self }
     }
 
-    /// Sets how many reports and how many stacks of pages the server keeps. Default: 50 reports and 20 stacks.
+    /// Limits the reports and the stacks that pages request: the server keeps the latest `most` of each. Default: 50
+    /// reports and 20 stacks.
     #[must_use]
     pub fn keep(self, most: NonZeroUsize) -> Self {
         Self { keep: Some(most), ..self }

@@ -179,7 +179,7 @@ impl<K: Clone + Eq + Hash, V> TaskCache<K, V> {
         slots.bytes -= freed;
     }
 
-    /// Returns the budget: the most bytes of all results except the newest.
+    /// Returns the budget: the maximum number of bytes of all results except the newest.
     pub(super) fn budget(&self) -> usize {
         self.budget.load(Ordering::Relaxed)
     }

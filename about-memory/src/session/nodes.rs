@@ -76,7 +76,7 @@ pub(super) fn classes(
     Ok(QueryAnswer::Classes(all.map(class).collect()))
 }
 
-/// Returns the leaves of a census that a group counts.
+/// Returns the leaves that a group of a census counts.
 pub(super) fn leaves(census: &CensusTree, group: u64) -> HashSet<u64> {
     let mut left = vec![(census.root(), 0)];
     while let Some((node, above)) = left.pop() {

@@ -64,7 +64,7 @@ impl SessionOptions {
         Self::default()
     }
 
-    /// Sets the approximate maximum of bytes of results that are kept, without the graphs. The latest result stays even
+    /// Sets the approximate maximum number of bytes of stored results, without the graphs. The latest result stays even
     /// if it alone is larger. Default: 64 MiB, or 32 bytes for each node of the largest snapshot if this is more, so
     /// that the dominator tree and the walk for paths fit.
     #[must_use]

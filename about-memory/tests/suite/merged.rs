@@ -43,14 +43,15 @@ fn a_merged_function_is_no_contradiction_and_needs_proof() {
         assert_eq!(blocks(name), Some(expected), "{name}: {found:#}");
     }
     let pair = |stack: &str, owner: &str, pointers: u64| json!({"stack": stack, "owner": owner, "pointers": pointers});
-    // One function remains for both units. Its callers belong to the unit that the owner names.
+    // The compiler kept one function for `Metre` and `Foot`. Its callers are functions for the type of the owner.
     let (metre, foot) = ("merged::Metre", "merged::Foot");
     let either = [json!([pair(metre, foot, 40)]), json!([pair(foot, metre, 30)])];
     assert!(either.contains(&found["merged"]), "{found:#}");
     assert_eq!(found["sameLayout"], found["merged"][0]["pointers"]);
     // The disagreements: pairs of types with different alignments or forms, and stacks whose callers name no type.
     let mut disagreements = found["disagreements"].as_array().unwrap().clone();
-    // An allocator that occurs in both a type and a calling function proves nothing.
+    // The pointer's type and a calling function have only an allocator in common. This does not prove that functions
+    // were merged.
     let of_vector = |one: &Value| one["owner"].as_str().unwrap().contains("Vec<u8");
     let at = disagreements.iter().position(of_vector).unwrap_or_else(|| panic!("{found:#}"));
     let of_vector = disagreements.remove(at);

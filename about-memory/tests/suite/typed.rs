@@ -48,7 +48,7 @@ fn listening(program: &Path, arguments: &[&Path], sockets: &Path) -> Child {
     child
 }
 
-/// Returns the child processes of a process for which the process has not waited yet.
+/// Returns the ids of the child processes that a process has not waited for yet.
 #[cfg(target_os = "linux")]
 pub(crate) fn children(pid: u32) -> String {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
@@ -376,7 +376,7 @@ fn a_running_process_is_read_without_a_file() {
     assert!(victim.wait().unwrap().success());
 }
 
-/// A waiting thread and a running thread hold the blocks on their stacks. The copy has neither thread.
+/// A waiting thread and a running thread hold the blocks on their stacks. Neither of these threads exists in the copy.
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn threads_of_a_running_process_hold_blocks() {

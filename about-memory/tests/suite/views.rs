@@ -109,7 +109,8 @@ fn a_collection_of_some_reporters_warns_of_nothing() {
     assert!(diff.contains("numbered [-]") && !diff.contains("WARNING"), "{diff}");
 }
 
-/// In a set of several processes, each warning names its process. Only a process without an allocator has this warning.
+/// In a set of several processes, each warning names its process. Only a process whose program declares no allocator
+/// has this warning.
 #[test]
 fn a_process_without_an_allocator_says_so() {
     for (process, expected) in [("Main Process (pid 1)", true), ("web (pid 2)", false)] {

@@ -49,7 +49,7 @@ pub(crate) fn read(input: &InputArgument, limits: &DumpLimits) -> Result<StackSo
             let file = File::open(input.path()).map_err(|error| Failure::File(input.name(), error.into()))?;
             read_from(input, ReadProgress::new(file, input.name(), metadata.len()), limits)
         }
-        // Reads a recording. If the path is something else, the error names it.
+        // Reads a recording. If the path is neither a recording nor a file, the error contains the path.
         _ => DumpOrRecording::read(input.path(), &limits.options()).map(StackSource::from),
     }
 }

@@ -9,8 +9,9 @@ use memory_report::ReportSet;
 use super::super::Failure;
 use super::super::input::InputArgument;
 
-/// Returns the trees and lines of each report and process. The time of a report is its file's modification time. If
-/// these times do not grow from file to file, the points are one second apart.
+/// Returns the amounts of trees, and of reports outside of trees, over time: in total and for each process. The time of
+/// a report is its file's modification time. If these times do not grow from file to file, the points are one second
+/// apart.
 pub(super) fn counters(
     sources: &[InputArgument],
     read: impl Fn(&InputArgument) -> Result<ReportSet, Failure>,

@@ -16,7 +16,7 @@ use super::super::{Failure, live_input, say};
 /// The time that a process has to make its copy.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A note is printed if more than one in this many blocks has no stack.
+/// A note is printed if more than one block in this many has no stack.
 const WORTH_A_NOTE: usize = 100;
 
 /// The blocks of a heap, and the memory of the same moment.

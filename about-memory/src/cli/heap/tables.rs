@@ -38,7 +38,7 @@ pub(crate) fn save_graph(
 }
 
 /// Returns a function that can run on another thread. The function saves the typed heap of a source as a heap snapshot
-/// and returns the tables of the heap. An error of the function is a sentence.
+/// and returns the tables of the heap. An error of the function is a sentence for the user.
 pub(crate) fn saver(
     reading: TypedHeapReader,
     source: InputArgument,

@@ -208,7 +208,7 @@ impl ConditionWatcher {
                 self.is_unknown = true;
                 let (pid, path) = (self.pid, limit.path());
                 say(&format!(
-                    "--when {limit}: process {pid} cannot count {path}, because DMD records a sample or dropped blocks"
+                    "--when {limit}: process {pid} cannot count {path}: DMD records only a sample, or has dropped blocks"
                 ));
             }
             let is_true = amount.is_some_and(|bytes| holds(limit, bytes).unwrap_or(false));

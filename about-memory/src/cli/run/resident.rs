@@ -22,7 +22,7 @@ const SMALL_BLOCK: u64 = 8;
 pub(super) struct ResidentComparison {
     resident: u64,
     heap: u64,
-    /// The heap's peak may be higher than recorded by this many bytes.
+    /// The true peak of the heap may exceed the recorded peak by this many bytes.
     within: u64,
     blocks: u64,
     /// Bytes of DMD's tables.

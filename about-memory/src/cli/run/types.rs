@@ -165,7 +165,7 @@ impl HeapTables {
         let rows: Vec<_> = census.rows.iter().map(|row| (row.bytes, row.blocks, row.name.clone())).collect();
         let mut text = table("by type", &rows, census.bytes, enough(&rows, census.bytes));
         if !heap.knows_fields() {
-            text += &format!("\nThe fields that hold them and their unused memory are {}\n", heap::NO_FIELDS);
+            text += &format!("\nThe fields that hold them, and the unused memory, are {}\n", heap::NO_FIELDS);
             return Ok(Self { bytes: census.bytes, text });
         }
         let graph = heap.graph(dump).map_err(|error| Failure::File("the copy".to_owned(), error.into()))?;

@@ -26,8 +26,8 @@ pub(super) struct PathsCommand {
     /// Start from this node instead of the root.
     #[arg(long, value_name = "ID")]
     start: Option<u64>,
-    /// Find the shortest paths that visit each node at most once. By default, as in Firefox, each path has another last
-    /// edge, and is the shortest path with this last edge.
+    /// Find the shortest paths that visit each node at most once. By default, as in Firefox, each path ends with a
+    /// different edge, and is the shortest path that ends with this edge.
     #[arg(long)]
     shortest: bool,
     /// Write JSON instead of text.

@@ -13,7 +13,7 @@ use memory_report::{ReportSet, file};
 
 use super::super::symbols::SymbolSearch;
 
-/// All processes have this time to send their names and their amounts.
+/// All processes together have this time to send their names and their amounts.
 const TIME_FOR_NAMES: Duration = Duration::from_secs(1);
 /// A process has this time to write a dump.
 const TIME_FOR_FILES: Duration = Duration::from_secs(60);
@@ -63,7 +63,7 @@ pub(super) enum ScreenAnswer {
 /// The kind of a request that failed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RequestKind {
-    /// A measurement of these processes. A difference has no processes.
+    /// A measurement of these processes. Without processes, a difference.
     Report(Vec<u32>),
     Other,
 }

@@ -61,8 +61,8 @@ impl ReportScreen {
         self.wanted = Some(pids);
     }
 
-    /// A request for these processes, or for a difference, failed. If the reader waits for this request, the visible
-    /// report is updated again.
+    /// Handles the failure of a request for these processes; without processes, for a difference. If the reader waits
+    /// for this request, the visible report is updated again.
     pub(super) fn told_failure(&mut self, pids: &[u32]) {
         if self.wants(pids) {
             self.wanted = None;

@@ -322,7 +322,8 @@ fn coverage_adds_up_to_the_heap() {
     assert_eq!(String::from_utf8(output.stderr).unwrap().lines().count(), 1);
 }
 
-/// Dumps of the crate `dmd` have the same layout by type and by site. Firefox's dumps have a flat table.
+/// For dumps of the crate `dmd`, the tables by type and by site have the same form. For Firefox's dumps, the table by
+/// type is flat.
 #[test]
 fn types_are_shown_as_sites_are() {
     let shown = |arguments: &[&str]| {

@@ -33,7 +33,7 @@ fn list_removes_what_the_dead_left_and_nothing_else() {
     let text = herd.shown(&["list", "--timeout", "0.5"]);
     assert!(text.contains(&format!("{alive}  alive ")), "{text}");
     assert!(!text.contains(&dead.to_string()), "{text}");
-    assert!(text.contains("4200001  (its socket belongs to another user) "), "{text}");
+    assert!(text.contains("4200001  (its socket's file is not a socket of this user) "), "{text}");
     assert!(text.contains("4200002  (did not answer within 500ms) "), "{text}");
     assert_eq!(fs::read_dir(herd.folder()).unwrap().count(), 4);
     assert!(hung.exists());

@@ -362,7 +362,7 @@ fn an_anonymizing_server_measures_without_private_names() {
         let mut line = String::new();
         BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url = serde_json::from_str::<Value>(&line).unwrap()["url"].as_str().unwrap().to_owned();
-        // The server removes names from its first measurement, and from a page's request that asks for names.
+        // The server leaves names out of its first measurement, and of a measurement for which a page requests names.
         let (status, _) = ask(&url, "POST", "/api/measure", &json!({ "pids": [pid], "anonymize": false }));
         assert_eq!(status, 200);
         for report in [1, 2] {

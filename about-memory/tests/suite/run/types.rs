@@ -10,7 +10,7 @@ use super::{files, libdmd, own_sockets, stderr, with_summary};
 use crate::recordings::stdout;
 use crate::typed::{children, program};
 
-/// Runs the victim with `how` it ends. The summary is on standard error.
+/// Runs the victim; `how` chooses how it ends. The summary is on standard error.
 fn run(folder: &Path, options: &[&str], how: &str) -> Output {
     victim(folder, options, how).output().unwrap()
 }
@@ -50,7 +50,7 @@ fn has_the_table(output: &Output) {
     assert!(nearly_all.contains(&blocks(row(&text, "  typed_heap_batch::Person  "))), "{text}");
     assert!(nearly_all.contains(&blocks(row(&text, "typed_heap_batch::Person.name  "))), "{text}");
     assert_eq!(blocks(row(&text, "%  table (u64, Box<typed_heap_batch::Person>)  ")), 1, "{text}");
-    // The strings have 40 of 80 bytes.
+    // Each name uses 40 of the 80 bytes of its buffer.
     assert!(row(&text, "Person.name: String: capacity beyond length").contains(", 50% full"), "{text}");
     assert!(!text.contains("Leftover"), "{text}");
 }
@@ -148,7 +148,7 @@ fn without_types_fields_are_unknown() {
     let text = stderr(&with_summary(folder.path(), &arguments).output().unwrap());
     assert!(text.contains("  batch::Person  (19"), "{text}");
     assert!(
-        text.contains(&format!("\nThe fields that hold them and their unused memory are {UNKNOWN}")),
+        text.contains(&format!("\nThe fields that hold them, and the unused memory, are {UNKNOWN}")),
         "{text}"
     );
     assert!(!text.contains("not used in total"), "{text}");

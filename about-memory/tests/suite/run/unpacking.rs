@@ -20,7 +20,7 @@ fn a_library_is_written_once_for_its_contents() {
     let first = unpack(b"first", &[&above]).unwrap();
     assert_eq!(fs::read(&first).unwrap(), b"first");
     let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
-    // A program of root may continue as another user.
+    // A program of root may continue as another user, who must be able to read the file.
     let (of_folder, of_file) =
         if rustix::process::geteuid().is_root() { (0o755, 0o644) } else { (0o700, 0o600) };
     assert_eq!(mode(&above), of_folder);

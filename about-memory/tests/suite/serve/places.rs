@@ -135,7 +135,8 @@ fn a_path_may_be_as_long_as_a_socket_allows() {
     assert!(error.starts_with("the path has 108 bytes"), "{error}");
 }
 
-/// Long requests check whether their page still waits, on each kind of connection.
+/// While the server computes a long answer, it checks whether the page still waits. At a Unix socket, this check must
+/// not cut the answer.
 #[test]
 fn a_page_at_a_socket_gets_answers_in_full() {
     let folder = tempfile::tempdir().unwrap();

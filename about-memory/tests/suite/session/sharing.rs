@@ -16,7 +16,7 @@ fn equal_requests_share_one_computation() {
         }
     });
     assert_eq!(names(&session, "census"), ["computing", "computed"]);
-    // Another shape and a tree map need no second count of the nodes.
+    // An inverted tree and a tree map of the same groups need no second count of the nodes.
     let inverted = Query::Census { snapshot, by: by("type"), invert: true, filter: "Function".to_owned() };
     ask(&session, inverted);
     ask(&session, Query::TreeMap { snapshot, by: by("type"), filter: String::new() });

@@ -256,7 +256,7 @@ impl TableArguments {
         let pid = source.process()?;
         let changed = || {
             let time = fs::metadata(source.path()).ok().filter(fs::Metadata::is_file)?.modified().ok()?;
-            // A copy of a file often has only the whole seconds of the file's time.
+            // Drops the fraction of a second: a copy of the file often loses it, and must get the same time.
             Some(Duration::from_secs(since(time).as_secs()))
         };
         let in_file = match read {
