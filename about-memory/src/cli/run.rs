@@ -22,8 +22,7 @@ use self::dumps::DumpFiles;
 use self::meanwhile::{DumpPlan, DumpThread};
 use self::summary::SummaryFacts;
 use self::types::{TypePlan, TypeText};
-use super::own_allocator::OwnAllocator;
-use super::{Failure, sample_bytes, say};
+use super::{Failure, linked_allocators, sample_bytes, say};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -143,8 +142,8 @@ impl RunCommand {
         launch::check(&file, &library).map_err(|obstacle| failure(obstacle.to_string()))?;
         // In the modes `test` and `stress`, the library tests itself instead of recording the program.
         let records = !matches!(self.mode, RecordMode::Test | RecordMode::Stress);
-        if let Some(own) = OwnAllocator::find(&file).filter(|_| records) {
-            say(&own.to_string());
+        if records {
+            linked_allocators::plan_lines(&file).iter().for_each(|line| say(line));
         }
 
         let mut command = Command::new(program);
