@@ -32,7 +32,7 @@ Examples:
   about-memory diff before.json after.json --normalize 'session\\(id=[0-9]+\\)=>session(id=N)'
 
 A condition is a PATH, one of < <= > >= ==, and a limit: 64MiB is an amount in the second report;
-+5% and +10 MiB are growth since the first. The amount is the sum over all processes;
++5% and +10 MiB are growth since the first. kB, MB and GB are powers of 1,000. The amount is the sum over all processes;
 [NAME] PATH > 5 MiB counts only processes whose name contains NAME. An amount that one report lacks
 is 0 there.
 

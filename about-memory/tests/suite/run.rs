@@ -709,4 +709,16 @@ fn wrong_usage() {
     let output = run(folder.path(), &["-o", "no/x.json", "--", "ls"]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(stderr(&output), "about-memory: no/x.json: there is no folder no\n");
+    // The options of the program are free, so the parser takes an unknown option for the program.
+    for (option, advice) in [
+        ("--recrod", "did you mean --record?"),
+        ("--every5=1s", "did you mean --every?"),
+        ("--unheard-of", "see about-memory run --help"),
+    ] {
+        let output = run(folder.path(), &[option, "x", "--", "ls"]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let name = option.split('=').next().unwrap();
+        let expected = format!("about-memory: {name}: no option of run has this name; {advice}\n");
+        assert_eq!(stderr(&output), expected);
+    }
 }
