@@ -123,6 +123,7 @@ fn each_crate_documents_itself_alone() {
         "dmd",
         "dmd-analyze",
         "dmd-format",
+        "dmd-redirect",
         "dmd-unwind",
         "heap-graph",
         "memory-endpoint",

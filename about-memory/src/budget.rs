@@ -3,12 +3,14 @@
 mod update;
 
 use core::fmt;
+use std::collections::BTreeSet;
 
 use memory_report::ReportSet;
 use memory_report::tree::Forest;
 use toml_edit::{Document, Item, TableLike, Value};
 
 use crate::limit::{Limit, LimitError, LimitOutcome};
+use crate::nearest_name::nearest_name;
 use crate::normalize::{DiffOptions, Normalizer};
 
 pub use update::BudgetOptions;
@@ -18,7 +20,7 @@ pub use update::BudgetOptions;
 /// The file is TOML. The table `budget` contains limits on sums over all processes. Each table in `process` contains
 /// limits on the processes whose name contains the name of the table. A key is a path. A value is a limit, or an
 /// array of limits: a number in the units of the report, or a text as in [`Limit`]. A text without a comparison is a
-/// maximum. Names in the report are first normalized as for a diff, so `(pid 12)` is `(pid NNN)`.
+/// maximum. kB, MB and GB are powers of 1,000; KiB, MiB and GiB are powers of 1,024. Names in the report are first normalized as for a diff, so `(pid 12)` is `(pid NNN)`.
 ///
 /// ```toml
 /// [budget]
@@ -108,8 +110,28 @@ impl Budget {
         let forest = Forest::new(&set);
         let check = |(line, limit): &'_ (usize, Limit)| (*line, limit.check(None, &forest));
         let checks = self.limits.iter().map(|entry| (entry, check(entry)));
-        checks.map(|((_, limit), (line, verdict))| BudgetCheck { line, limit, verdict }).collect()
+        checks
+            .map(|((_, limit), (line, verdict))| {
+                let is_missing = matches!(verdict, Err(LimitError::NotReported(_)));
+                let nearest = is_missing.then(|| nearest_path(limit, &set)).flatten();
+                BudgetCheck { line, limit, verdict, nearest }
+            })
+            .collect()
     }
+}
+
+/// The reported path that is nearest to the path of a limit.
+fn nearest_path(limit: &Limit, set: &ReportSet) -> Option<String> {
+    let process = limit.process().unwrap_or("");
+    let reports = set.iter().filter(|report| report.process.contains(process));
+    let paths: BTreeSet<&str> = reports
+        .flat_map(|report| {
+            let path = report.path;
+            let ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
+            ends.map(move |end| &path[..end])
+        })
+        .collect();
+    nearest_name(limit.path(), paths).map(str::to_owned)
 }
 
 fn limit(process: Option<&str>, path: &str, value: &Value) -> Result<Limit, String> {
@@ -135,6 +157,8 @@ pub struct BudgetCheck<'b> {
     pub limit: &'b Limit,
     /// The amount and whether it meets the limit, or why the limit could not be checked.
     pub verdict: Result<LimitOutcome, LimitError>,
+    /// If no report has the limit's path: the most similar path of the report, if one is similar.
+    pub nearest: Option<String>,
 }
 
 impl BudgetCheck<'_> {
@@ -153,7 +177,13 @@ impl fmt::Display for BudgetCheck<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.verdict {
             Ok(verdict) => write!(f, "{}: {verdict}", self.limit),
-            Err(error) => error.fmt(f),
+            Err(error) => {
+                error.fmt(f)?;
+                match &self.nearest {
+                    Some(path) => write!(f, "; did you mean {path}?"),
+                    None => Ok(()),
+                }
+            }
         }
     }
 }

@@ -64,6 +64,8 @@ mod filter;
 mod html;
 mod layout;
 mod limit;
+#[cfg(feature = "budget")]
+mod nearest_name;
 mod normalize;
 mod number;
 mod pattern;
@@ -93,6 +95,8 @@ pub use filter::{FilterError, PathFilter};
 #[cfg(feature = "html")]
 pub use html::{HtmlOptions, html};
 pub use limit::{Limit, LimitError, LimitOutcome};
+#[cfg(feature = "program")]
+pub use nearest_name::nearest_name;
 pub use normalize::{DiffOptions, NormalizeError, NormalizeNames, NormalizeRule};
 pub use number::ByteUnits;
 pub use series::{Series, SeriesOptions, SeriesRow, SeriesSort, SeriesText};

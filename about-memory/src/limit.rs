@@ -21,9 +21,10 @@ use crate::number::{self, ByteUnits};
 /// - `PATH`: a path as in the reports. It names a leaf or an inner node of a tree, a report outside of trees, or
 ///   `explicit/heap-unclassified`.
 /// - `COMPARISON`: `<`, `<=`, `>`, `>=` or `==`.
-/// - `LIMIT`: a number, which may contain decimals, `_` and `,`, and a unit: `B`, `KiB`, `MiB` or `GiB`; `%` if the
-///   report is a percentage; or no unit for the units of the report. With a sign, the limit is on the growth since an
-///   earlier report: `+64 KiB`, or `+5%` of the earlier amount.
+/// - `LIMIT`: a number, which may contain decimals, `_` and `,`, and a unit: `B`; `KiB`, `MiB` or `GiB` (powers of
+///   1,024); `kB`, `KB`, `MB` or `GB` (powers of 1,000); `%` if the report is a percentage; or no unit for the units of
+///   the report. With a sign, the limit is on the growth since an earlier report: `+64 KiB`, or `+5%` of the earlier
+///   amount.
 ///
 /// ```
 /// use about_memory::Limit;

@@ -32,7 +32,7 @@ pub use error::LiveError;
 pub use gather::{GatheredReports, gather};
 #[cfg(feature = "program")]
 pub use kept_copy::{CopyKeeper, KeptCopy, keep_copy};
-pub use listener::{ListeningProcess, hello, list, list_with_amounts};
+pub use listener::{ListeningProcess, hello, is_running, list, list_with_amounts};
 pub use log::{ReceivedLog, log};
 pub use save::{save_dump, save_snapshot};
 pub use track::{SessionEnd, TrackingSession, record, track};

@@ -29,6 +29,7 @@ use crate::system::pages::{self, DumpMap, DumpVec};
 use crate::system::process::{self, DumpOutput};
 use crate::system::slot::Inside;
 use crate::tables::block_table::TableBlock;
+use crate::tables::linked_allocators;
 use crate::tables::mark::{BlockReport, FaultKind, PathId};
 use crate::tables::trace_id::TraceId;
 use at_peak::{AtPeak, LiveStacks};
@@ -403,6 +404,7 @@ impl<W: Write> DumpWriter<W> {
             ("stacksInDump", self.lost_stacks),
             ("framesInDump", self.lost_frames),
             ("changesSincePeak", lost_changes),
+            ("frees", ENGINE.unseen_frees()),
         ] {
             if lost > 0 {
                 json.number(key, lost)?;
@@ -426,6 +428,7 @@ impl<W: Write> DumpWriter<W> {
         }
         json.end('}')?;
 
+        Self::linked_allocators(json)?;
         json.open("modules", '[')?;
         for module in self.modules.iter() {
             json.item('{')?;
@@ -444,6 +447,28 @@ impl<W: Write> DumpWriter<W> {
             self.reported()?;
         }
         Ok(())
+    }
+
+    /// Writes the allocators that the program links statically. Most programs link none.
+    fn linked_allocators(json: &mut JsonWriter<W>) -> io::Result<()> {
+        if linked_allocators::iter().next().is_none() {
+            return Ok(());
+        }
+        json.open("allocators", '[')?;
+        for allocator in linked_allocators::iter() {
+            json.item('{')?;
+            json.inline_text("name", allocator.name.as_bytes())?;
+            json.inline_text("place", allocator.place.as_bytes())?;
+            match &allocator.obstacle {
+                Some(obstacle) => json.inline_text("obstacle", obstacle.as_bytes())?,
+                None => {
+                    json.inline_number("functions", allocator.functions as u64)?;
+                    json.inline_number("references", allocator.references as u64)?;
+                }
+            }
+            json.end_inline('}')?;
+        }
+        json.end(']')
     }
 
     fn reported(&mut self) -> io::Result<()> {

@@ -72,6 +72,7 @@ pub(crate) struct Engine {
     watches_frees: AtomicBool,
     dropped: AtomicU64,
     dropped_dead: AtomicU64,
+    unseen_frees: AtomicU64,
     unmarked: AtomicU64,
     /// The counts of events that were recorded without a thread's state.
     counts: EventCounts,
@@ -101,6 +102,7 @@ impl Engine {
             watches_frees: AtomicBool::new(false),
             dropped: AtomicU64::new(0),
             dropped_dead: AtomicU64::new(0),
+            unseen_frees: AtomicU64::new(0),
             unmarked: AtomicU64::new(0),
             counts: EventCounts::new(),
             dead: DeadBlocks::new(),

@@ -105,7 +105,7 @@ cfg_if::cfg_if! {
             pub use crate::boundary::self_test::{Allocator, run as run_self_test};
             pub use crate::boundary::preload::{
                 PreloadRecording, begin_move, commit_move, forget, has_no_record, listen_if_asked, may_record,
-                own_allocations, passes_by, passes_over, prepare_engine_threads, record, recording, roll_back_move,
+                add_linked_allocator, own_allocations, passes_by, passes_over, prepare_engine_threads, record, recording, roll_back_move,
                 start_preloaded, start_writer, within_allocator,
             };
             pub use crate::engine::{BlockMove, SizeOf};
@@ -118,6 +118,7 @@ cfg_if::cfg_if! {
             };
             pub use crate::system::internal_alloc::InternalAllocator;
             pub use crate::system::log::say_text as say;
+            pub use crate::tables::linked_allocators::LinkedAllocator;
             pub use crate::tables::stack::system_call_at;
         }
     } else {

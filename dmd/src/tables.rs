@@ -5,6 +5,7 @@ pub(crate) mod block_table;
 pub(crate) mod dead_blocks;
 pub(crate) mod events;
 pub(crate) mod header;
+pub(crate) mod linked_allocators;
 #[allow(unsafe_code, reason = "a mapping behind a lock")]
 pub(crate) mod logs;
 pub(crate) mod mark;

@@ -26,7 +26,10 @@ A budget is a TOML file that you keep in your repository:
   [process.\"Main Process\"]                  # processes whose name contains this
   \"explicit/heap-unclassified\" = \"12.5 MiB\"
 
-A path that the report does not contain meets every maximum; a line on stderr names it.
+Units are B; KiB, MiB and GiB (powers of 1,024); kB or KB, MB and GB (powers of 1,000); and %. The texts of `show` call
+a MiB MB, as Firefox does: write such an amount as MiB.
+
+A path that the report does not contain meets every maximum; a line on stderr names it, and the most similar path.
 
 Exit status: 0 on success, 1 if a file cannot be read or is not a budget, 2 for wrong usage, 3 if a
 limit does not hold.";

@@ -31,10 +31,10 @@ Examples:
   about-memory diff before.json after.json --fail-if '[Main Process] resident >= +10 MiB' --json
   about-memory diff before.json after.json --normalize 'session\\(id=[0-9]+\\)=>session(id=N)'
 
-A condition is a PATH, one of < <= > >= ==, and a limit. The limit 64MiB is an amount in the second report. The limits
-+5% and +10 MiB are growth from the first report to the second. The amount is the sum over all processes;
-[NAME] PATH > 5 MiB counts only processes whose name contains NAME. If one report does not contain the path, its amount
-is 0 in this report.
+A condition is a PATH, one of < <= > >= ==, and a limit: 64MiB is an amount in the second report;
++5% and +10 MiB are growth since the first. kB, MB and GB are powers of 1,000. The amount is the sum over all processes;
+[NAME] PATH > 5 MiB counts only processes whose name contains NAME. An amount that one report lacks
+is 0 there.
 
 For two pprof profiles, the text shows the stacks whose memory changed the most, the largest change first. Functions are
 compared by name and file, without lines.

@@ -11,9 +11,12 @@ use super::{Failure, say};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  ABOUT_MEMORY=listen my-program &
+  about-memory run --listen -- my-program &
   about-memory list
-  about-memory list --timeout 0.5";
+  about-memory list --timeout 0.5
+
+A program answers requests if `about-memory run --listen` or ABOUT_MEMORY=listen started it, or if it calls
+memory_reporter::listen().";
 
 #[derive(Args)]
 pub(crate) struct ListCommand {

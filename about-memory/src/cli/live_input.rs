@@ -141,11 +141,21 @@ pub(crate) fn failure(pids: &[u32], error: LiveError) -> Failure {
             format!("processes {}", pids.join(", "))
         }
     };
-    Failure::File(who, error.into())
+    let reason = match (pids, &error) {
+        ([pid], LiveError::NotListening) if !live::is_running(*pid) => {
+            "does not listen: no process has this id; `about-memory list` shows the processes that answer"
+                .to_owned()
+        }
+        ([pid], LiveError::TimedOut(_)) => format!(
+            "{error}: it is busy or stopped; wait longer with --timeout 60, or continue a stopped process with kill -CONT {pid}"
+        ),
+        _ => error.to_string(),
+    };
+    Failure::File(who, anyhow::Error::msg(reason))
 }
 
-pub(crate) const HOW_TO_LISTEN: &str =
-    "start a program with ABOUT_MEMORY=listen, or call memory_reporter::listen() in it";
+pub(crate) const HOW_TO_LISTEN: &str = "start a program with `about-memory run --listen` or with ABOUT_MEMORY=listen, or call memory_reporter::listen() \
+     in it";
 
 /// All processes together have this time to send their names.
 const TIME_FOR_NAMES: Duration = Duration::from_secs(2);

@@ -15,15 +15,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use about_memory::live::CopyKeeper;
-use about_memory::{launch, live};
+use about_memory::{launch, live, nearest_name};
 use clap::{Args, ValueEnum};
 
 use self::dumps::DumpFiles;
 use self::meanwhile::{DumpPlan, DumpThread};
 use self::summary::SummaryFacts;
 use self::types::{TypePlan, TypeText};
-use super::own_allocator::OwnAllocator;
-use super::{Failure, sample_bytes, say};
+use super::{Failure, linked_allocators, sample_bytes, say};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -128,6 +127,9 @@ impl RunCommand {
         // `$ABOUT_MEMORY` is for the program, not for this process.
         memory_reporter::live::ignore_environment();
         let (program, arguments) = self.command.split_first().expect("one is required");
+        if let Some(option) = program.to_str().and_then(|program| program.strip_prefix("--")) {
+            return Err(unknown_option(option));
+        }
         let library = library::find(self.library.as_deref())?;
         let output = self.output.clone().unwrap_or_else(|| PathBuf::from("dmd-%p.json.gz"));
         let dumps = DumpFiles::new("--output", &output)?;
@@ -145,8 +147,8 @@ impl RunCommand {
         launch::check(&file, &library).map_err(|obstacle| failure(obstacle.to_string()))?;
         // In the modes `test` and `stress`, the library tests itself instead of recording the program.
         let records = !matches!(self.mode, RecordMode::Test | RecordMode::Stress);
-        if let Some(own) = OwnAllocator::find(&file).filter(|_| records) {
-            say(&own.to_string());
+        if records {
+            linked_allocators::plan_lines(&file).iter().for_each(|line| say(line));
         }
 
         let mut command = Command::new(program);
@@ -237,6 +239,17 @@ impl RunCommand {
         variable.push(launch::words_for_first_process());
         Ok(variable)
     }
+}
+
+/// The failure for a word that starts with `--` in the place of the program.
+fn unknown_option(option: &str) -> Failure {
+    let name = option.split('=').next().unwrap_or(option);
+    let command = RunCommand::augment_args(clap::Command::new("run"));
+    let options = command.get_arguments().filter_map(clap::Arg::get_long);
+    Failure::Usage(match nearest_name(name, options) {
+        Some(known) => format!("--{name}: no option of run has this name; did you mean --{known}?"),
+        None => format!("--{name}: no option of run has this name; see about-memory run --help"),
+    })
 }
 
 /// Returns a file's name as a part of a word of `$DMD`. A name with white space is an error.

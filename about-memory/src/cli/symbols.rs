@@ -7,8 +7,7 @@ use clap::Args;
 use dmd_analyze::symbolize::SymbolOptions;
 use dmd_analyze::{Dump, DumpReadOptions};
 
-use super::own_allocator::OwnAllocator;
-use super::say;
+use super::{linked_allocators, say};
 
 /// At most this many notes about symbol files are printed.
 const MAX_NOTES: usize = 10;
@@ -43,9 +42,7 @@ impl SymbolSearch {
     }
 
     fn fix_by(&self, dump: &mut Dump, options: &SymbolOptions) {
-        if let Some(own) = OwnAllocator::recorded(dump) {
-            say(&own.to_string());
-        }
+        linked_allocators::gap_lines(dump).iter().for_each(|line| say(line));
         if self.no_fix_stacks {
             return;
         }

@@ -4,6 +4,18 @@ use core::str::FromStr;
 
 use super::{DecimalNumber, Limit, LimitBound, LimitComparison, LimitError, LimitUnit};
 
+/// The units of bytes: KiB, MiB and GiB are powers of 1,024; kB (also written KB), MB and GB are powers of 1,000.
+const UNITS: [(&str, u32); 8] = [
+    ("B", 1),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("kB", 1_000),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+];
+
 /// Comparisons are exact up to this many decimals.
 const MAX_DECIMALS: usize = 6;
 /// Comparisons are exact up to this many digits.
@@ -90,12 +102,11 @@ fn bound_of(text: &str, sign_is_growth: bool) -> Result<LimitBound, &'static str
     let (digits, unit) = rest.split_at(end);
     let unit = match unit.trim() {
         "" => LimitUnit::None,
-        "B" => LimitUnit::Bytes(1),
-        "KiB" => LimitUnit::Bytes(1 << 10),
-        "MiB" => LimitUnit::Bytes(1 << 20),
-        "GiB" => LimitUnit::Bytes(1 << 30),
         "%" => LimitUnit::Percent,
-        _ => return Err("the unit is not B, KiB, MiB, GiB or %"),
+        name => match UNITS.iter().find(|(unit, _)| *unit == name) {
+            Some((_, bytes)) => LimitUnit::Bytes(*bytes),
+            None => return Err("the unit is not B, KiB, MiB, GiB, kB, MB, GB or %"),
+        },
     };
     let number = decimal(digits)?;
     let number = DecimalNumber { mantissa: sign * number.mantissa, ..number };

@@ -34,6 +34,7 @@ pub struct AskOptions {
     pub(crate) anonymize: bool,
     pub(crate) minimize: bool,
     pub(crate) resident_map: bool,
+    pub(crate) own_name: bool,
     pub(crate) timeout: Duration,
     pub(crate) read: ReadOptions,
 }
@@ -44,6 +45,7 @@ impl Default for AskOptions {
             anonymize: false,
             minimize: false,
             resident_map: false,
+            own_name: false,
             timeout: Duration::from_secs(10),
             read: ReadOptions::default(),
         }
@@ -75,6 +77,14 @@ impl AskOptions {
     #[must_use]
     pub fn resident_map(mut self, resident_map: bool) -> Self {
         self.resident_map = resident_map;
+        self
+    }
+
+    /// Whether a single process appears under its own name, as `NAME (pid N)` instead of `Main Process (pid N)`. Default:
+    /// no.
+    #[must_use]
+    pub fn own_name(mut self, own_name: bool) -> Self {
+        self.own_name = own_name;
         self
     }
 

@@ -21,8 +21,8 @@ struct AskedProcess {
     found: bool,
 }
 
-/// The reports of these processes. A single process appears as `Main Process (pid N)`, several processes appear as
-/// `NAME (pid N)`.
+/// The reports of these processes. A single process appears as `Main Process (pid N)`, unless the options request its
+/// own name; several appear as `NAME (pid N)`.
 ///
 /// If some of the processes do not answer, warnings in the set name them.
 ///
@@ -31,7 +31,7 @@ struct AskedProcess {
 /// Returns the first process's error if no process answers.
 pub fn collect(pids: &[u32], options: &AskOptions) -> Result<ReportSet, LiveError> {
     let pids = &once(pids);
-    let named = pids.len() > 1;
+    let named = pids.len() > 1 || options.own_name;
     let targets = pids.iter().zip(sockets_of(pids)?);
     let targets: Vec<_> =
         targets.map(|(pid, socket)| AskedProcess { pid: *pid, socket, named, found: false }).collect();

@@ -102,7 +102,8 @@ impl fmt::Display for LiveError {
         match self {
             Self::Folder(error) => write!(f, "{error}"),
             Self::NotListening => f.write_str(
-                "does not listen: start it with ABOUT_MEMORY=listen, or call memory_reporter::listen() in it",
+                "does not listen: start it with `about-memory run --listen` or ABOUT_MEMORY=listen, or call \
+                 memory_reporter::listen() in it",
             ),
             Self::Foreign => f.write_str("its socket's file is not a socket of this user"),
             Self::TimedOut(timeout) => write!(f, "did not answer within {timeout:?}"),

@@ -8,6 +8,7 @@ use memory_reporter::live::{AmountsAnswer, HelloAnswer};
 use super::ask;
 use super::error::LiveError;
 use super::sockets::{sockets, sockets_of};
+use crate::platform;
 
 /// A process with a socket.
 #[derive(Debug)]
@@ -42,6 +43,11 @@ pub fn list(timeout: Duration) -> Result<Vec<ListeningProcess>, LiveError> {
 /// Returns the same errors as [`list`].
 pub fn list_with_amounts(timeout: Duration) -> Result<Vec<ListeningProcess>, LiveError> {
     listeners(true, timeout)
+}
+
+/// Whether a process with this id exists.
+pub fn is_running(pid: u32) -> bool {
+    platform::process_name(pid).is_some()
 }
 
 /// Returns the name and other facts of a process.

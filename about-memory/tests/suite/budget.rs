@@ -58,9 +58,51 @@ fn every_sort_of_limit() {
 }
 
 #[test]
+fn units_are_powers_of_1000_or_of_1024() {
+    for (limit, bytes) in [
+        ("1 B", 1),
+        ("1 kB", 1_000),
+        ("1KB", 1_000),
+        ("1 KiB", 1_024),
+        ("1.5 MB", 1_500_000),
+        ("1 MiB", 1 << 20),
+        ("2 GB", 2_000_000_000),
+        ("2 GiB", 2 << 30),
+    ] {
+        let budget = Budget::parse(&format!("[budget]\n'explicit/a' = '{limit}'\n")).unwrap();
+        for (amount, fails) in [(bytes, false), (bytes + 1, true)] {
+            let mut set = ReportSet::new();
+            let (process, path, description) = ("p", "explicit/a", "");
+            set.push(Report { process, path, kind: Kind::Heap, units: Units::Bytes, amount, description });
+            assert_eq!(budget.check(&set)[0].failed(), fails, "{limit} {amount}");
+        }
+    }
+}
+
+#[test]
+fn a_misspelled_path_gets_the_most_similar_one() {
+    let budget = Budget::parse(
+        "[budget]\n'explicit/cahce' = '9 GB'\nthread = 9\n[process.worker]\n'explicit/pool' = 1\n",
+    );
+    let shown: Vec<_> = budget.unwrap().check(&set()).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shown,
+        [
+            "explicit/cahce <= 9 GB: no report has this path; did you mean explicit/cache?",
+            "thread <= 9: no report has this path; did you mean threads?",
+            // Only another process has this path.
+            "[worker] explicit/pool <= 1: no report has this path",
+        ]
+    );
+}
+
+#[test]
 fn a_bad_budget_names_the_line() {
     for (text, expected) in [
-        ("[budget]\na = 1\nb = '5 MB'\n", "line 3: not a limit: 5 MB: the unit is not B, KiB, MiB, GiB or %"),
+        (
+            "[budget]\na = 1\nb = '5 mb'\n",
+            "line 3: not a limit: 5 mb: the unit is not B, KiB, MiB, GiB, kB, MB, GB or %",
+        ),
         ("[budget]\n\nb = '5", "line 3: "),
         ("[budget]\na = 1\na = 2\n", "line 3: duplicate key"),
         ("\n[limits]\na = 1\n", "line 2: limits is not a table of budgets; use budget or process"),

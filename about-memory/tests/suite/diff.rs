@@ -149,7 +149,7 @@ fn what_is_no_limit_says_why() {
         ("explicit", "expected PATH, one of < <= > >= ==, and a limit such as 64 MiB or +5%"),
         ("explicit = 5", "expected PATH, one of < <= > >= ==, and a limit such as 64 MiB or +5%"),
         ("> 5", "the path is missing"),
-        ("explicit > 5 MB", "the unit is not B, KiB, MiB, GiB or %"),
+        ("explicit > 5 mb", "the unit is not B, KiB, MiB, GiB, kB, MB, GB or %"),
         ("explicit > MiB", "the limit is not a number"),
         ("explicit > 1.2.3", "the limit is not a number"),
         ("explicit > .5 MiB", "the limit is not a number"),

@@ -564,57 +564,96 @@ fn what_cannot_work_is_not_started() {
     assert_eq!(refused(folder, "no-such-program"), "the program was not found\n");
 }
 
-/// The functions of the program's allocator have their own names, so a preloaded library cannot replace them.
+/// A line before the program starts describes each allocator inside of it. The program's blocks are in the dump, or
+/// commands that read the dump print why not.
 #[test]
-fn a_program_with_its_own_allocator_runs_with_a_warning() {
+fn a_program_with_its_own_allocator_is_hooked_or_refused_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let warning = |name: &str, source: &str, arguments: &[&str]| {
-        compile(folder, name, &format!("{source}\nint main(void) {{ return 7; }}\n"), arguments);
+    let run = |name: &str, source: &str, arguments: &[&str]| {
+        compile(folder, name, source, arguments);
         let output = run(folder, &["-o", "x.json", "--", &format!("./{name}")]);
         assert_eq!(output.status.code(), Some(7), "{output:?}");
         let text = stderr(&output);
         text.strip_suffix("about-memory: wrote x.json\n").unwrap_or_else(|| panic!("{text}")).to_owned()
     };
-    let wrapped = "DMD does not see its blocks. Wrap it: #[global_allocator] static A: dmd::Dmd<TYPE> = \
-                   dmd::Dmd::new(TYPE); (crate dmd, feature NAME)\n";
-    let wrapped = |name: &str, path: &str| wrapped.replace("TYPE", path).replace("NAME", name);
-    let jemalloc = wrapped("jemalloc07", "tikv_jemallocator::Jemalloc");
-    let mimalloc = wrapped("mimalloc01", "mimalloc::MiMalloc");
-    let unknown = "DMD does not see its blocks. Wrap it in dmd::Dmd (crate dmd)\n";
-    let in_c = "DMD does not see its blocks. Build the program with the C library's allocator\n";
-    let rust = "void rust_alloc(void) __asm__(\"_RNv_7___rustc12___rust_alloc\"); void rust_alloc(void) {}\n";
-    for (name, functions, is_rust, advice) in [
-        ("jemalloc", "_rjem_malloc", false, &*jemalloc),
-        ("jemalloc", "_rjem_mallocx", true, &jemalloc),
-        ("jemalloc", "je_malloc", false, in_c),
-        ("mimalloc", "mi_malloc", true, &mimalloc),
-        ("mimalloc", "mi_malloc_aligned", true, &mimalloc),
-        ("mimalloc", "mi_malloc", false, in_c),
-        ("snmalloc", "sn_rust_alloc", true, unknown),
-        ("rpmalloc", "rpmalloc", false, in_c),
-        ("tcmalloc", "tc_malloc", false, in_c),
-    ] {
-        let source = format!("void *{functions}(unsigned long n) {{ return (void *)n; }}");
-        let source = if is_rust { format!("{rust}{source}") } else { source };
-        let expected = format!("about-memory: its-own contains an allocator, {name}: {advice}");
-        assert!(expected.len() <= 300, "a longer line loses its middle: {expected}");
-        assert_eq!(warning("its-own", &source, &[]), expected);
-        // `leaks` prints the same warning. Without the warning, a check of this file would pass silently.
-        let file = folder.join("x.json");
+    let file = folder.join("x.json");
+    let recorded = || {
+        let dump: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        let blocks = dump["blockList"].as_array().unwrap();
+        blocks
+            .iter()
+            .filter(|block| block["req"] == 777)
+            .map(|block| block["num"].as_u64().unwrap_or(1))
+            .sum::<u64>()
+    };
+    let leaks = || {
         let leaks = crate::html::about_memory(&["leaks", "--fail-above", "1B", file.to_str().unwrap()]);
-        assert!(stderr(&leaks).starts_with(&expected), "{leaks:?}");
+        stderr(&leaks)
+    };
+    let own = |allocate: &str, free: &str, more: &str| {
+        format!(
+            "static char all[9000]; static int used;
+             __attribute__((noinline)) void *{allocate}(unsigned long n) {{ return all + (used += n) - n; }}
+             __attribute__((noinline)) void {free}(void *block) {{ used += !block; }}
+             __attribute__((noinline)) void mi_heap_destroy(void *heap) {{ used += !heap; }}
+             int main(void) {{ for (int i = 0; i < 5; i++) {{ void *block = {allocate}(777); if (i < 2) {{ {more} }} }} return 7; }}\n"
+        )
+    };
+    for (name, allocate, free) in [
+        ("jemalloc", "_rjem_malloc", "_rjem_sdallocx"),
+        ("jemalloc", "je_mallocx", "je_free"),
+        ("mimalloc", "mi_malloc_aligned", "mi_free"),
+        ("mimalloc", "mi_malloc", "mi_free_size"),
+        ("snmalloc", "sn_malloc", "sn_rust_dealloc"),
+        ("rpmalloc", "rpmalloc", "rpfree"),
+        ("tcmalloc", "tc_malloc", "tc_free"),
+        ("tcmalloc", "TCMallocInternalMalloc", "TCMallocInternalFree"),
+    ] {
+        let source = own(allocate, free, &format!("{free}(block);"));
+        let line = format!("about-memory: {name} inside the program: 2 functions, 2 references\n");
+        assert_eq!(run("its-own", &source, &[]), line);
+        assert_eq!(recorded(), 3, "{name}");
+        assert!(!leaks().contains("inside the program"), "{}", leaks());
     }
-    // Without symbols, jemalloc is recognized by the names of its files.
-    let stripped = "const char *volatile conf = \"/etc/_rjem_malloc.conf\";";
-    let expected = format!("about-memory: stripped contains an allocator, jemalloc: {jemalloc}");
-    assert_eq!(warning("stripped", stripped, &["-s"]), expected);
 
-    assert_eq!(warning("ordinary", "void *my_malloc(void *p) { return p; } void *jemalloc;", &[]), "");
+    let refused = |source: &str, arguments: &[&str], reason: &str| {
+        let text = run("refused", source, arguments);
+        let line =
+            format!("about-memory: mimalloc inside the program: its blocks are not recorded: {reason}\n");
+        assert!(line.len() <= 300, "a longer line loses its middle: {line}");
+        assert_eq!(text, line);
+        // `leaks` prints the same warning. Without the warning, a check of this file would pass silently.
+        assert!(leaks().starts_with(&line), "{}", leaks());
+        assert_eq!(recorded(), 0);
+    };
+    let freed = own("mi_malloc", "mi_free", "mi_free(block);");
+    let stripped = format!("const char *volatile text = \"mimalloc: warning: \"; {freed}");
+    refused(
+        &stripped,
+        &["-s"],
+        "the program has no symbol table; build it without strip = \"symbols\", or install its debug file",
+    );
+    let destroyed = own("mi_malloc", "mi_free", "mi_free(block); mi_heap_destroy(block);");
+    refused(
+        &destroyed,
+        &[],
+        "the program calls mi_heap_destroy, whose effect on blocks is unknown; wrap the allocator in dmd::Dmd",
+    );
+    refused(
+        &own("mi_malloc", "mi_free", ""),
+        &[],
+        "its functions are inlined into their callers; wrap the allocator in dmd::Dmd, or build without optimization",
+    );
+
+    assert_eq!(
+        run("ordinary", "void *my_malloc(void *p) { return p; } int main(void) { return 7; }", &[]),
+        ""
+    );
     // A program that contains the wrapper records its blocks itself.
     let mark = std::str::from_utf8(dmd_format::LINKED_MARK).unwrap().replace('\0', "\\0");
-    let source = format!("const char mark[] = \"{mark}\"; void *_rjem_malloc(void *p) {{ return p; }}");
-    assert_eq!(warning("wrapped", &source, &[]), "");
+    let wrapped = format!("const char mark[] = \"{mark}\"; {freed}");
+    assert_eq!(run("wrapped", &wrapped, &[]), "");
 }
 
 #[test]
@@ -670,4 +709,16 @@ fn wrong_usage() {
     let output = run(folder.path(), &["-o", "no/x.json", "--", "ls"]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(stderr(&output), "about-memory: no/x.json: there is no folder no\n");
+    // The options of the program are free, so the parser takes an unknown option for the program.
+    for (option, advice) in [
+        ("--recrod", "did you mean --record?"),
+        ("--every5=1s", "did you mean --every?"),
+        ("--unheard-of", "see about-memory run --help"),
+    ] {
+        let output = run(folder.path(), &[option, "x", "--", "ls"]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let name = option.split('=').next().unwrap();
+        let expected = format!("about-memory: {name}: no option of run has this name; {advice}\n");
+        assert_eq!(stderr(&output), expected);
+    }
 }

@@ -1,5 +1,6 @@
 //! A dump in memory, with compact ids in place of its keys.
 
+mod allocators;
 mod at;
 mod faulty_pointer;
 mod frame;
@@ -17,6 +18,7 @@ use core::ops::Range;
 
 use dmd_format::Mode;
 
+pub use allocators::DumpAllocator;
 pub use faulty_pointer::ReportFaultKind;
 pub use frame::CallFrame;
 pub use outline::{HeapAt, RecordingOutline};
@@ -119,6 +121,10 @@ pub struct Dump {
     pub(crate) shown: DumpTime,
     pub(crate) peak: Option<DumpPeak>,
     pub(crate) statistics: Option<DumpStatistics>,
+    /// The allocators that the program links statically.
+    pub(crate) allocators: Vec<DumpAllocator>,
+    /// The number of blocks whose end DMD did not see.
+    pub(crate) unseen_frees: u64,
     /// The facts of the recording; only dumps from a recording have them.
     pub(crate) outline: Option<RecordingOutline>,
     /// The sample by bytes; `None` if the dump is not a sample.
@@ -147,6 +153,8 @@ impl Dump {
             shown: DumpTime::End,
             peak: None,
             statistics: None,
+            allocators: Vec::new(),
+            unseen_frees: 0,
             outline: None,
             sample: None,
         }

@@ -64,8 +64,8 @@ pub mod symbolize;
 pub use coverage::{Coverage, CoverageKey, ModuleCoverage, SuggestedSite, Suggestion, Suggestions};
 pub use dmd_format::Mode;
 pub use dump::{
-    ByteSample, CallFrame, Dump, DumpPeak, DumpReadOptions, DumpStatistics, DumpTime, LoadedModule,
-    ReportFaultKind, ScannedBlock, read, read_from, read_with,
+    ByteSample, CallFrame, Dump, DumpAllocator, DumpPeak, DumpReadOptions, DumpStatistics, DumpTime,
+    LoadedModule, ReportFaultKind, ScannedBlock, read, read_from, read_with,
 };
 pub use engine::{dark_matter, image};
 pub use error::AnalyzeError;

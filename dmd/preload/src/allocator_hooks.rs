@@ -7,7 +7,7 @@
 
 use core::ffi::c_void;
 use core::ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut};
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 use dmd_redirect::FunctionCall;
 use engine::__private::{
@@ -29,7 +29,7 @@ pub(crate) struct AllocatorHook {
     unused: usize,
 }
 
-/// The number of hooks of the process, which are never given back.
+/// The number of hooks of the process.
 const HOOKS: usize = 160;
 /// The bytes of an entry.
 const ENTRY_BYTES: usize = 16;
@@ -42,7 +42,6 @@ static ALL: [AllocatorHook; HOOKS] = [const {
         unused: 0,
     }
 }; HOOKS];
-static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
 const _: () = assert!(size_of::<AllocatorHook>() == 32 && ENTRY_BYTES == 16, "the assembly has these sizes");
 
@@ -86,25 +85,29 @@ unsafe extern "C" {
 type Entry = unsafe extern "C" fn(usize, usize, usize, usize, usize, &'static AllocatorHook) -> usize;
 type Original = unsafe extern "C" fn(usize, usize, usize, usize, usize) -> usize;
 
-/// Takes a hook for a function of an allocator. Returns the address of its entry; `None` if all hooks are taken, or if
-/// there are no hooks for calls of this kind. `guarded` means that the function may call `malloc`, whose hook must then
-/// record nothing.
+/// Takes a hook for a function of an allocator. Returns its number and the address of its entry; `None` if all hooks
+/// are taken, or no hook is for such calls. `guarded` means that the function may allocate with `malloc`, which must not
+/// record then.
 pub(crate) fn take(
     original: usize,
     call: FunctionCall,
     usable_size: Option<usize>,
     guarded: bool,
-) -> Option<usize> {
-    let function = entry(call, guarded)?;
-    let index = TAKEN
-        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| (taken < HOOKS).then_some(taken + 1));
-    let index = index.ok()?;
+) -> Option<(usize, usize)> {
+    let function = entry(call, guarded)? as *mut c_void;
+    // Only one thread takes hooks at a time.
+    let index = ALL.iter().position(|hook| hook.function.load(Ordering::Relaxed).is_null())?;
     let hook = &ALL[index];
     hook.original.store(with_exposed_provenance_mut(original), Ordering::Relaxed);
     hook.usable_size.store(with_exposed_provenance_mut(usable_size.unwrap_or_default()), Ordering::Relaxed);
-    hook.function.store(function as *mut c_void, Ordering::Release);
-    let entries = &raw const dmd_allocator_entries;
-    Some(entries.cast::<[u8; ENTRY_BYTES]>().wrapping_add(index).expose_provenance())
+    hook.function.store(function, Ordering::Release);
+    let entries = (&raw const dmd_allocator_entries).cast::<[u8; ENTRY_BYTES]>();
+    Some((index, entries.wrapping_add(index).expose_provenance()))
+}
+
+/// Gives a hook back: no reference leads to it, and no thread is in it.
+pub(crate) fn give_back(index: usize) {
+    ALL[index].function.store(null_mut(), Ordering::Release);
 }
 
 fn entry(call: FunctionCall, guarded: bool) -> Option<Entry> {

@@ -27,6 +27,8 @@ mod executable;
 mod loaded_objects;
 #[allow(unsafe_code, reason = "functions for C")]
 mod malloc;
+#[allow(unsafe_code, reason = "a function for C")]
+mod plugins;
 #[allow(unsafe_code, reason = "functions for C")]
 mod programs;
 #[allow(unsafe_code, reason = "asks the loader")]

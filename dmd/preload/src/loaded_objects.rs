@@ -194,6 +194,10 @@ impl LoadedImage for MemoryImage<'_> {
         code.collect()
     }
 
+    fn contains(&self, address: u64) -> bool {
+        self.object.contains(self.object.distance.wrapping_add(address as usize))
+    }
+
     fn for_each_word(&self, each: &mut dyn FnMut(u64, u64)) {
         // With absolute addresses, constant data holds addresses, too.
         let holds = |segment: &&LoadedSegment| {

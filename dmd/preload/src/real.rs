@@ -228,6 +228,23 @@ const OLDEST: &CStr = c"GLIBC_2.2.5";
 #[cfg(target_arch = "aarch64")]
 const OLDEST: &CStr = c"GLIBC_2.17";
 
+/// The C library's `dlsym`. This library has a function of that name, too.
+pub(crate) fn dlsym_address() -> *mut c_void {
+    static FOUND: RealFunction = unknown();
+    let found = FOUND.load(Ordering::Relaxed);
+    if !found.is_null() {
+        return found;
+    }
+    let of = |version: &CStr| {
+        // SAFETY: both texts end in 0.
+        unsafe { libc::dlvsym(libc::RTLD_NEXT, c"dlsym".as_ptr(), version.as_ptr()) }
+    };
+    let newer = of(c"GLIBC_2.34");
+    let found = if newer.is_null() { of(OLDEST) } else { newer };
+    FOUND.store(found, Ordering::Relaxed);
+    found
+}
+
 /// Looks a function up in the libraries after this one. Returns null if no library has a function of this name.
 fn behind(name: &CStr) -> *mut c_void {
     // SAFETY: a `CStr` ends in 0.

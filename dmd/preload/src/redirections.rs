@@ -63,6 +63,17 @@ enum MemoryChange {
 /// Redirections that are in effect.
 pub(crate) struct AppliedPlan {
     changes: Vec<MemoryChange>,
+    /// The hooks that they lead to.
+    hooks: TakenHooks,
+}
+
+/// Hooks that are given back with this value.
+struct TakenHooks(Vec<usize>);
+
+impl Drop for TakenHooks {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|hook| allocator_hooks::give_back(*hook));
+    }
 }
 
 /// Redirects all references of a plan.
@@ -76,7 +87,7 @@ pub(crate) fn apply(
         return Err(RedirectFailure::ThreadsRun);
     }
     let in_memory = |address: u64| object.distance.wrapping_add(address as usize);
-    let mut entries = Vec::new();
+    let (mut entries, mut hooks) = (Vec::new(), TakenHooks(Vec::new()));
     for (index, planned) in plan.functions.iter().enumerate() {
         let is_used = plan.references.iter().any(|reference| usize::from(reference.function) == index);
         let take = || {
@@ -88,7 +99,13 @@ pub(crate) fn apply(
                 plan.is_shims,
             )
         };
-        entries.push(if is_used { take().ok_or(RedirectFailure::NoHook)? } else { 0 });
+        if !is_used {
+            entries.push(0);
+            continue;
+        }
+        let (hook, entry) = take().ok_or(RedirectFailure::NoHook)?;
+        hooks.0.push(hook);
+        entries.push(entry);
     }
     let mut stubs = if has_code { Some(NearStubs::map(object, entries.len())?) } else { None };
     let mut changes = Vec::new();
@@ -113,17 +130,31 @@ pub(crate) fn apply(
             return Err(RedirectFailure::Protected);
         }
     }
-    Ok(AppliedPlan { changes })
+    Ok(AppliedPlan { changes, hooks })
 }
 
 impl AppliedPlan {
-    /// Restores the original references. Returns false if the system refused a part.
+    /// Writes back what was there before. Returns false if the system refused a part. The hooks stay: a thread may be in
+    /// one of them.
     #[expect(dead_code, reason = "a library that leaves a running process")]
-    pub(crate) fn undo(&self, object: &LoadedObject) -> bool {
+    pub(crate) fn undo(mut self, object: &LoadedObject) -> bool {
         let mut memory = CodeMemory::open();
         let refused =
             self.changes.iter().rev().filter(|change| !memory.write(object, change.reversed())).count();
+        self.hooks.0.clear();
         refused == 0
+    }
+
+    /// Whether the first reference still leads to its hook. Otherwise the library was unloaded, and another one is in
+    /// its place. The object must be loaded.
+    pub(crate) fn is_in_effect(&self, object: &LoadedObject) -> bool {
+        self.changes.first().is_none_or(|change| match *change {
+            MemoryChange::Word { at, new, .. } => {
+                // SAFETY: the address is in the loaded object, and aligned.
+                object.contains(at) && unsafe { with_exposed_provenance::<usize>(at).read_volatile() } == new
+            }
+            MemoryChange::Code { at, new, .. } => object.contains(at) && read_code(at) == new,
+        })
     }
 }
 

@@ -1,22 +1,52 @@
 //! Hooks the allocators that the program and its libraries link statically.
 
 use core::ffi::CStr;
+use std::sync::Mutex;
 
 use dmd_redirect::elf::ElfFile;
 use dmd_redirect::{AllocatorPlan, RefusalReason, plan_redirects};
-use engine::__private::{LINKED_MARK, may_record, own_allocations, say};
+use engine::__private::{
+    LINKED_MARK, LinkedAllocator, add_linked_allocator, may_record, own_allocations, say,
+};
 
 use crate::loaded_objects::{LoadedObject, MappedFile, MemoryImage, all};
-use crate::redirections::{RunningThreads, apply};
+use crate::plugins;
+use crate::redirections::{AppliedPlan, RunningThreads, apply};
+
+/// A file that was looked at.
+struct SeenObject {
+    distance: usize,
+    applied: Vec<AppliedPlan>,
+}
+
+/// All files that were looked at and are still loaded.
+static SEEN: Mutex<Vec<SeenObject>> = Mutex::new(Vec::new());
 
 /// Hooks the allocators of all loaded files. Called once, before the program's own code runs.
 pub(crate) fn hook_all() {
-    if !may_record() {
-        return;
+    if may_record() {
+        hook_new();
+        plugins::start();
     }
+}
+
+/// Hooks the allocators of files that were loaded since the last call.
+pub(crate) fn hook_new() {
+    // In the child of a fork, another thread of the parent may hold the lock for ever.
+    let Ok(mut seen) = SEEN.try_lock() else { return };
     own_allocations(|| {
-        for (index, object) in all().iter().enumerate() {
-            hook(object, index == 0);
+        let is_first = seen.is_empty();
+        let objects = all();
+        let stays = |seen: &SeenObject| {
+            let object = objects.iter().find(|object| object.distance == seen.distance);
+            object.is_some_and(|object| seen.applied.iter().all(|plan| plan.is_in_effect(object)))
+        };
+        seen.retain(stays);
+        for (index, object) in objects.iter().enumerate() {
+            if seen.iter().all(|seen| seen.distance != object.distance) {
+                let applied = hook(object, index == 0 || !is_first);
+                seen.push(SeenObject { distance: object.distance, applied });
+            }
         }
     });
 }
@@ -26,14 +56,13 @@ fn is_this_library(object: &LoadedObject) -> bool {
     object.contains((hook_all as fn()) as usize)
 }
 
-fn hook(object: &LoadedObject, is_program: bool) {
-    if is_this_library(object) {
-        return;
-    }
-    let Some(file) = object.file() else { return };
-    let Some(elf) = file.elf() else { return };
-    if elf.symbols().is_none() && !is_program {
-        return;
+/// Hooks the allocators of a file. Of the libraries that are loaded at the start, hardly any has an allocator, and most
+/// have no symbols: these are not searched for texts.
+fn hook(object: &LoadedObject, without_symbols: bool) -> Vec<AppliedPlan> {
+    let file = if is_this_library(object) { None } else { object.file() };
+    let Some(elf) = file.as_ref().and_then(MappedFile::elf) else { return Vec::new() };
+    if elf.symbols().is_none() && !without_symbols {
+        return Vec::new();
     }
     let image = MemoryImage { object, machine: elf.machine(), is_relocatable: elf.is_relocatable() };
     let mut plans = plan_redirects(&elf, &elf, &image);
@@ -45,22 +74,32 @@ fn hook(object: &LoadedObject, is_program: bool) {
     }
     // A program with the wrapper `dmd::Dmd` records its blocks itself.
     if plans.is_empty() || elf.contains_text(LINKED_MARK) {
-        return;
+        return Vec::new();
     }
-    plans.iter().for_each(|plan| hook_family(object, plan));
+    plans.iter().filter_map(|plan| hook_family(object, plan)).collect()
 }
 
-fn hook_family(object: &LoadedObject, plan: &AllocatorPlan) {
+fn hook_family(object: &LoadedObject, plan: &AllocatorPlan) -> Option<AppliedPlan> {
     let name = plan.family.name;
-    let failure = match &plan.plan {
-        Ok(redirects) => match apply(object, redirects, RunningThreads::None) {
-            // The hooks stay for as long as the process runs.
-            Ok(_) => return,
-            Err(failure) => failure.text().to_owned(),
-        },
-        Err(reason) => reason.to_string(),
+    let (mut functions, mut references) = (0, 0);
+    let applied = match &plan.plan {
+        Ok(redirects) => {
+            (functions, references) = (redirects.used_functions(), redirects.references.len());
+            apply(object, redirects, RunningThreads::None).map_err(|failure| failure.text().to_owned())
+        }
+        Err(reason) => Err(reason.to_string()),
     };
-    say(&format!("the blocks of {name} are not recorded: {failure}"));
+    let obstacle = applied.as_ref().err().map(|reason| format!("{}: {reason}", plan.family.gap()));
+    let path = String::from_utf8_lossy(&object.path);
+    let place = match path.rsplit('/').next() {
+        Some(name) if !name.is_empty() => name.to_owned(),
+        _ => "the program".to_owned(),
+    };
+    if let Some(obstacle) = &obstacle {
+        say(&format!("{name} inside {place}: {obstacle}"));
+    }
+    add_linked_allocator(LinkedAllocator { name, place, functions, references, obstacle });
+    applied.ok()
 }
 
 /// The separate debug file of a stripped file.

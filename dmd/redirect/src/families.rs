@@ -82,6 +82,17 @@ pub struct AllocatorFamily {
     pub text: Option<&'static [u8]>,
 }
 
+impl AllocatorFamily {
+    /// Says, before a reason, that blocks are missing.
+    pub fn gap(&self) -> &'static str {
+        if core::ptr::eq(self, &raw const FAMILIES[SHIMS]) {
+            "blocks that it does not take from malloc are not recorded"
+        } else {
+            "its blocks are not recorded"
+        }
+    }
+}
+
 const JEMALLOC: &[AllocatorFunction] = &[
     function("malloc", SIZE),
     function("calloc", COUNT_SIZE),

@@ -13,6 +13,7 @@ const RELA: u64 = 7;
 const RELA_BYTES: u64 = 8;
 const JUMP_RELA: u64 = 23;
 const JUMP_RELA_BYTES: u64 = 2;
+const NAMES: u64 = 5;
 const SYMBOLS: u64 = 6;
 const RELR: u64 = 36;
 const RELR_BYTES: u64 = 35;
@@ -58,6 +59,26 @@ impl<'f> FileImage<'f> {
         Some(())
     }
 
+    /// The addresses of the words into which the loader writes the address of an imported function.
+    pub(crate) fn imported_slots(&self, function: &[u8]) -> Vec<u64> {
+        let (names, symbols) = (self.dynamic(NAMES), self.dynamic(SYMBOLS));
+        let (names, symbols) =
+            (names.and_then(|at| self.bytes_from(at)), symbols.and_then(|at| self.bytes_from(at)));
+        let (Some(names), Some(symbols)) = (names, symbols) else { return Vec::new() };
+        let is_function = |entry: &[u8]| {
+            let symbol = number(entry, 12, 4)? * 24;
+            let name = usize::try_from(number(symbols, symbol, 4)?).ok()?;
+            let rest = names.get(name..)?.strip_prefix(function)?;
+            (rest.first() == Some(&0)).then(|| number(entry, 0, 8))?
+        };
+        let tables = [(RELA, RELA_BYTES), (JUMP_RELA, JUMP_RELA_BYTES)];
+        let entries = tables.into_iter().filter_map(|(table, bytes)| {
+            let length = usize::try_from(self.dynamic(bytes)?).ok()?;
+            self.bytes_from(self.dynamic(table)?)?.get(..length)
+        });
+        entries.flat_map(|entries| entries.chunks_exact(24)).filter_map(is_function).collect()
+    }
+
     /// Calls `each` for the words of packed relative relocations.
     fn for_each_relr(&self, each: &mut dyn FnMut(u64, u64)) -> Option<()> {
         let length = usize::try_from(self.dynamic(RELR_BYTES)?).ok()?;
@@ -100,6 +121,10 @@ impl LoadedImage for FileImage<'_> {
             Some(CodeSegment { address: segment.address, bytes })
         });
         code.collect()
+    }
+
+    fn contains(&self, address: u64) -> bool {
+        self.file.loaded().any(|segment| address.wrapping_sub(segment.address) < segment.memory_bytes)
     }
 
     fn for_each_word(&self, each: &mut dyn FnMut(u64, u64)) {

@@ -2,9 +2,10 @@
 
 use core::fmt;
 
-use crate::elf::{ElfFile, SymbolTable};
+use crate::elf::{ElfFile, Machine, SymbolTable};
 use crate::encodings::x86_64;
 use crate::families::{AllocatorFamily, AllocatorFunction, FAMILIES, FunctionCall, SHIMS};
+use crate::file_image::FileImage;
 use crate::references::{CodeMatch, CodeSegment, LoadedImage, Reference, Targets};
 use crate::symbols::{self, AllocatorSymbols, EnclosingFunction, FamilyFunctions};
 
@@ -30,6 +31,28 @@ pub struct RedirectPlan {
     pub is_shims: bool,
 }
 
+impl RedirectPlan {
+    /// The number of functions to which the program refers.
+    pub fn used_functions(&self) -> usize {
+        let is_used = |index: &usize| self.references.iter().any(|at| usize::from(at.function) == *index);
+        (0..self.functions.len()).filter(is_used).count()
+    }
+}
+
+/// The name of an allocator's function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FunctionName {
+    prefix: &'static str,
+    name: &'static str,
+}
+
+impl fmt::Display for FunctionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.prefix)?;
+        f.write_str(self.name)
+    }
+}
+
 /// The reason why the blocks of an allocator cannot be recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -37,15 +60,15 @@ pub enum RefusalReason {
     /// The file has no symbol table.
     Stripped,
     /// Two functions have this name.
-    Ambiguous(&'static str),
+    Ambiguous(FunctionName),
     /// This function is not in the code of the file.
-    OutsideOfCode(&'static str),
+    OutsideOfCode(FunctionName),
     /// The program calls this function, whose effect on blocks is unknown.
-    Unsupported(&'static str),
-    /// No reference to a function that frees blocks is left: they were compiled into their callers.
-    FreesInlined,
-    /// It is unclear whether a part of the code is a call of this function.
-    UnclearCode(&'static str),
+    Unsupported(FunctionName),
+    /// Functions of the allocator were compiled into their callers: they cannot be hooked there.
+    Inlined,
+    /// A part of the code may be a call of this function, or not.
+    UnclearCode(FunctionName),
 }
 
 impl fmt::Display for RefusalReason {
@@ -61,8 +84,8 @@ impl fmt::Display for RefusalReason {
             Self::Unsupported(name) => {
                 write!(f, "the program calls {name}, whose effect on blocks is unknown; wrap the allocator in dmd::Dmd")
             }
-            Self::FreesInlined => f.write_str(
-                "the functions that free blocks are inlined; build without lto = \"fat\", or wrap the allocator in dmd::Dmd",
+            Self::Inlined => f.write_str(
+                "its functions are inlined into their callers; wrap the allocator in dmd::Dmd, or build without optimization",
             ),
             Self::UnclearCode(name) => {
                 write!(f, "it is unclear whether the code calls {name}; wrap the allocator in dmd::Dmd")
@@ -78,8 +101,19 @@ pub struct AllocatorPlan {
     pub family: &'static AllocatorFamily,
     /// The plan, or the reason why there is none.
     pub plan: Result<RedirectPlan, RefusalReason>,
-    /// Whether the program is written in Rust.
-    pub is_rust: bool,
+}
+
+impl fmt::Display for AllocatorPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} inside the program: ", self.family.name)?;
+        match &self.plan {
+            Ok(plan) => {
+                let (functions, references) = (plan.used_functions(), plan.references.len());
+                write!(f, "{functions} functions, {references} references")
+            }
+            Err(reason) => write!(f, "{}: {reason}", self.family.gap()),
+        }
+    }
 }
 
 /// Finds the allocators of a file that the program uses. `symbols` is the file itself, or its debug file. `image` is
@@ -93,19 +127,82 @@ pub fn plan_redirects(
     let found = AllocatorSymbols::find(&table);
     let mut plans = Vec::new();
     for (family, functions) in FAMILIES.iter().zip(&found.families).take(SHIMS) {
-        plans.extend(plan_family(family, functions, &table, image, found.is_rust));
+        plans.extend(plan_family(family, functions, &table, image));
     }
-    if plans.is_empty() && !found.has_system_shims {
-        plans.extend(plan_family(&FAMILIES[SHIMS], &found.families[SHIMS], &table, image, true));
+    if plans.is_empty() && !found.has_system_shims && !calls_malloc(file, &table, image) {
+        plans.extend(plan_family(&FAMILIES[SHIMS], &found.families[SHIMS], &table, image));
     }
     plans
 }
 
+/// Whether Rust's function for allocations calls `malloc` itself: then `malloc`'s hook records all blocks. With `lto`, the
+/// default allocator is inlined into it, so it has no name any more.
+fn calls_malloc(file: &ElfFile<'_>, table: &SymbolTable<'_>, image: &dyn LoadedImage) -> bool {
+    let slots = FileImage::new(*file).imported_slots(b"malloc");
+    shim_bodies(table, image)
+        .any(|shim| shim.name == b"__rust_alloc" && shim.targets().any(|to| slots.contains(&to)))
+}
+
+/// The code of one of Rust's own functions.
+struct ShimBody<'t, 'b> {
+    name: &'t [u8],
+    address: u64,
+    code: &'b [u8],
+}
+
+impl ShimBody<'_, '_> {
+    /// The addresses that the code may refer to.
+    fn targets(&self) -> impl Iterator<Item = u64> {
+        let distances = self.code.windows(4).zip(self.address..);
+        distances.map(|(bytes, at)| x86_64::target([bytes[0], bytes[1], bytes[2], bytes[3]], at))
+    }
+
+    fn contains(&self, address: u64) -> bool {
+        address.wrapping_sub(self.address) < self.code.len() as u64
+    }
+}
+
+fn shim_bodies<'t, 'b>(
+    table: &'t SymbolTable<'_>,
+    image: &'b dyn LoadedImage,
+) -> impl Iterator<Item = ShimBody<'t, 'b>> {
+    let code = image.code();
+    table.iter().filter(|symbol| symbol.is_function).filter_map(move |symbol| {
+        let name = symbols::plain_name(symbol.name);
+        if !name.starts_with(b"__rust_") {
+            return None;
+        }
+        let code = code.iter().find_map(|segment| {
+            let start = usize::try_from(symbol.address.checked_sub(segment.address)?).ok()?;
+            segment.bytes.get(start..start.checked_add(usize::try_from(symbol.bytes).ok()?)?)
+        })?;
+        Some(ShimBody { name, address: symbol.address, code })
+    })
+}
+
+/// Whether other code may contain copies of Rust's functions for allocating and freeing. A copy refers to the same
+/// addresses as the function: to what the allocator calls, or to its data. A crate that defines its allocator may
+/// inline the functions even without link-time optimization.
+fn may_be_inlined(table: &SymbolTable<'_>, image: &dyn LoadedImage) -> bool {
+    if image.machine() != Machine::X86_64 {
+        return true;
+    }
+    let bodies: Vec<ShimBody<'_, '_>> = shim_bodies(table, image).collect();
+    let is_part = |address| bodies.iter().any(|body| body.contains(address));
+    let code = image.code();
+    [&b"__rust_alloc"[..], b"__rust_dealloc"].into_iter().any(|name| {
+        let Some(body) = bodies.iter().find(|body| body.name == name) else { return true };
+        let in_file = |address: &u64| image.contains(*address) && !is_part(*address);
+        let targets: Vec<u64> = body.targets().filter(in_file).collect();
+        let targets = Targets::new(&targets);
+        targets.is_empty() || code.iter().any(|segment| targets.distances(segment).any(|at| !is_part(at)))
+    })
+}
+
 /// Recognizes the allocators of a file without symbols.
 fn by_text(file: &ElfFile<'_>) -> Vec<AllocatorPlan> {
-    let is_rust = file.contains_text(b"/rustc/");
     let found = FAMILIES.iter().filter(|family| family.text.is_some_and(|text| file.contains_text(text)));
-    found.map(|family| AllocatorPlan { family, plan: Err(RefusalReason::Stripped), is_rust }).collect()
+    found.map(|family| AllocatorPlan { family, plan: Err(RefusalReason::Stripped) }).collect()
 }
 
 /// The plan for a family. `None` if the program does not use it.
@@ -114,14 +211,13 @@ fn plan_family(
     found: &FamilyFunctions,
     table: &SymbolTable<'_>,
     image: &dyn LoadedImage,
-    is_rust: bool,
 ) -> Option<AllocatorPlan> {
     let allocates = |index: u16| !matches!(family.functions[usize::from(index)].call, FunctionCall::Free);
     if !found.functions.iter().any(|(index, _)| allocates(*index)) {
         return None;
     }
     let plan = references_of(family, found, table, image).transpose()?;
-    Some(AllocatorPlan { family, plan, is_rust })
+    Some(AllocatorPlan { family, plan })
 }
 
 fn references_of(
@@ -130,7 +226,7 @@ fn references_of(
     table: &SymbolTable<'_>,
     image: &dyn LoadedImage,
 ) -> Result<Option<RedirectPlan>, RefusalReason> {
-    let name = |index: u16| family.functions[usize::from(index)].name;
+    let name = |name| FunctionName { prefix: family.prefix, name };
     // Several names may have one address.
     let mut functions: Vec<PlannedFunction> = Vec::new();
     for (index, address) in &found.functions {
@@ -148,40 +244,50 @@ fn references_of(
     let code = image.code();
     let matches = targets.code(image);
     let positions: Vec<u64> = matches.iter().map(|found| found.reference.at).collect();
+    let is_shims = core::ptr::eq(family, &raw const FAMILIES[SHIMS]);
     for (found, enclosing) in matches.iter().zip(symbols::enclosing(table, &positions)) {
         if family.own_code.iter().any(|own| enclosing.name.starts_with(own.as_bytes())) {
             continue;
         }
+        // Rust calls its own functions through words. Direct calls come from link-time optimization, which inlines some
+        // calls and not others.
+        if is_shims && found.decoded_end.is_some() {
+            return Err(RefusalReason::Inlined);
+        }
         if !is_clear(&code, found, enclosing) {
             let function = functions.get(usize::from(found.reference.function));
-            return Err(RefusalReason::UnclearCode(function.map_or("", |function| function.function.name)));
+            return Err(RefusalReason::UnclearCode(name(
+                function.map_or("", |function| function.function.name),
+            )));
         }
         references.push(found.reference);
     }
     if references.is_empty() {
         return Ok(None);
     }
+    if is_shims && may_be_inlined(table, image) {
+        return Err(RefusalReason::Inlined);
+    }
     if let Some(index) = found.ambiguous {
-        return Err(RefusalReason::Ambiguous(name(index)));
+        return Err(RefusalReason::Ambiguous(name(family.functions[usize::from(index)].name)));
     }
     let is_in_code = |address: u64| {
         code.iter().any(|segment| address.wrapping_sub(segment.address) < segment.bytes.len() as u64)
     };
     if let Some(outside) = functions.iter().find(|function| !is_in_code(function.address)) {
-        return Err(RefusalReason::OutsideOfCode(outside.function.name));
+        return Err(RefusalReason::OutsideOfCode(name(outside.function.name)));
     }
     for reference in &references {
         if let Some(unsupported) = usize::from(reference.function).checked_sub(functions.len()) {
             let index = found.unsupported.get(unsupported).map_or(0, |(index, _)| usize::from(*index));
-            return Err(RefusalReason::Unsupported(family.unsupported[index]));
+            return Err(RefusalReason::Unsupported(name(family.unsupported[index])));
         }
     }
     let mut used =
         references.iter().map(|reference| functions[usize::from(reference.function)].function.call);
     if !used.any(|call| call == FunctionCall::Free) {
-        return Err(RefusalReason::FreesInlined);
+        return Err(RefusalReason::Inlined);
     }
-    let is_shims = core::ptr::eq(family, &raw const FAMILIES[SHIMS]);
     Ok(Some(RedirectPlan { functions, references, usable_size: found.usable_size, is_shims }))
 }
 

@@ -56,8 +56,11 @@ pub trait LoadedImage {
     /// The segments with code.
     fn code(&self) -> Vec<CodeSegment<'_>>;
 
-    /// Calls `each` with the address and value of every aligned word that holds an address of the file, and perhaps of
-    /// other words. The value is the address that the word refers to in the file.
+    /// Whether an address is in a loaded segment.
+    fn contains(&self, address: u64) -> bool;
+
+    /// Calls `each` with the address and value of aligned words: at least of those that hold addresses of the file. The
+    /// value is the address that the word refers to in the file.
     fn for_each_word(&self, each: &mut dyn FnMut(u64, u64));
 }
 
@@ -91,6 +94,18 @@ impl<'t> Targets<'t> {
             return None;
         }
         self.addresses.iter().position(|target| *target == address).map(|index| index as u16)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.addresses.is_empty()
+    }
+
+    /// The places in code of x86-64 that may contain the distance to a target, whatever the instruction.
+    pub(crate) fn distances(&self, segment: &CodeSegment<'_>) -> impl Iterator<Item = u64> {
+        let places = segment.bytes.windows(4).zip(segment.address..);
+        places.filter_map(|(bytes, at)| {
+            self.at(x86_64::target([bytes[0], bytes[1], bytes[2], bytes[3]], at)).map(|_| at)
+        })
     }
 
     pub(crate) fn words(&self, image: &dyn LoadedImage) -> Vec<Reference> {

@@ -20,8 +20,6 @@ pub(crate) struct AllocatorSymbols {
     pub(crate) families: [FamilyFunctions; FAMILIES.len()],
     /// Whether the file contains Rust's default allocator, which calls `malloc`.
     pub(crate) has_system_shims: bool,
-    /// Whether the file contains code of Rust.
-    pub(crate) is_rust: bool,
 }
 
 /// The text after the compiler's hash in the names of functions that the compiler defines.
@@ -29,7 +27,7 @@ const COMPILER_DEFINED: &[u8] = b"_7___rustc";
 
 /// The plain name of a function that Rust's compiler defines: from `_RNvCs<hash>_7___rustc12___rust_alloc` the text
 /// `__rust_alloc`.
-fn plain_name(name: &[u8]) -> &[u8] {
+pub(crate) fn plain_name(name: &[u8]) -> &[u8] {
     if !name.starts_with(b"_RNvC") {
         return name;
     }
@@ -44,7 +42,7 @@ fn plain_name(name: &[u8]) -> &[u8] {
 
 impl AllocatorSymbols {
     pub(crate) fn find(table: &SymbolTable<'_>) -> Self {
-        let mut found = Self { families: Default::default(), has_system_shims: false, is_rust: false };
+        let mut found = Self { families: Default::default(), has_system_shims: false };
         for symbol in table.iter().filter(|symbol| symbol.is_function) {
             found.add(&symbol);
         }
@@ -59,7 +57,6 @@ impl AllocatorSymbols {
             return;
         }
         let name = plain_name(symbol.name);
-        self.is_rust |= name.starts_with(b"__rust_");
         self.has_system_shims |= name == b"__rdl_alloc";
         for (index, family) in FAMILIES.iter().enumerate() {
             let name = if index == SHIMS { name } else { symbol.name };

@@ -8,6 +8,7 @@ use crate::recording;
 use crate::system::errno::keeping_errno;
 use crate::system::slot::{Inside, slot};
 use crate::system::{engine_threads, process};
+use crate::tables::linked_allocators::{self, LinkedAllocator};
 
 /// Whether a preloaded library records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +103,11 @@ pub fn may_record() -> bool {
 pub fn own_allocations(run: impl FnOnce()) {
     let _inside = Inside::deeper();
     keeping_errno(run);
+}
+
+/// Notes an allocator that the program links statically, for dumps. Only one thread calls this.
+pub fn add_linked_allocator(allocator: LinkedAllocator) {
+    linked_allocators::add(allocator);
 }
 
 /// Calls an allocator that has its own hook. Other hooks do not record the blocks that it allocates.

@@ -164,6 +164,7 @@ impl Engine {
     #[inline(never)]
     fn take_live(&self, address: usize) -> Option<TableBlock> {
         let lost = self.table().remove(address)?;
+        self.count_unseen_free();
         // Observers learn of the old block's end from the start of the new block at the same address.
         self.uncount_sample(address, lost);
         self.end_alone(lost, BlockEnd::Freed);

@@ -22,6 +22,11 @@ impl Engine {
         self.dropped_dead.load(Ordering::Relaxed)
     }
 
+    /// The number of blocks whose end no hook has seen: the allocator gave their address to another block.
+    pub(crate) fn unseen_frees(&self) -> u64 {
+        self.unseen_frees.load(Ordering::Relaxed)
+    }
+
     /// The number of reports that the engine did not keep, because memory or room on the stack was short.
     pub(crate) fn dropped_reports(&self) -> u64 {
         self.unmarked.load(Ordering::Relaxed)
@@ -30,6 +35,11 @@ impl Engine {
     #[cold]
     pub(super) fn drop_block(&self) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[cold]
+    pub(super) fn count_unseen_free(&self) {
+        self.unseen_frees.fetch_add(1, Ordering::Relaxed);
     }
 
     #[cold]

@@ -95,7 +95,7 @@ impl Engine {
         self.counts.clear();
         thread::for_each_pending(PendingEvents::clear);
         self.peak().clear(self.tree());
-        for count in [&self.dropped, &self.dropped_dead, &self.unmarked, slot::jumps()] {
+        for count in [&self.dropped, &self.dropped_dead, &self.unseen_frees, &self.unmarked, slot::jumps()] {
             count.store(0, Ordering::Relaxed);
         }
         thread::with_state(|state| {

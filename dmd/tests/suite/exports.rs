@@ -24,6 +24,7 @@ aligned_alloc
 calloc
 capset
 cfree
+dlsym
 execv
 execve
 execvp

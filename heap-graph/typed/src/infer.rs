@@ -6,6 +6,7 @@
 //! block has now.
 
 mod chunks;
+mod prefixed;
 mod weigh;
 
 use std::collections::VecDeque;
@@ -26,6 +27,8 @@ use crate::plan::{PlanGoal, PointerRole};
 use crate::threads::ThreadWords;
 use crate::views::{is_changed, is_list_of, is_same, is_text_of, is_view, more_precise};
 use crate::walk::{FoundPointer, PointerTarget, TypedContents, ValueWalk};
+
+use prefixed::{AllocatingTypes, InnerPointers};
 
 /// The size of the largest static that is read, in bytes.
 const LARGEST_STATIC: u64 = 1 << 20;
@@ -86,6 +89,8 @@ struct Inference<'i, 'm, 'd> {
     threads: Vec<u64>,
     queue: VecDeque<u32>,
     evidence: Evidence,
+    inner: InnerPointers,
+    allocating: AllocatingTypes<'d>,
     /// For each `LeafNode` type, the `InternalNode` type that may replace it; `None` if there is none.
     inner_nodes: HashMap<TypeId, Option<TypeId>>,
     /// The address, the contents and the bytes of values in arenas that were not read yet.
@@ -152,8 +157,20 @@ impl<'i> TypedHeap<'i> {
         let threads = all_threads.iter().filter_map(|thread| thread.thread_pointer).collect();
         let merged = MergedFunctions::new(dump);
         let evidence = Evidence::new(heap.blocks.len());
+        let (inner, allocating) = (InnerPointers::default(), AllocatingTypes::new(dump));
         let (inner_nodes, values) = (HashMap::new(), Vec::new());
-        let mut work = Inference { heap, reader, merged, threads, queue, evidence, inner_nodes, values };
+        let mut work = Inference {
+            heap,
+            reader,
+            merged,
+            threads,
+            queue,
+            evidence,
+            inner,
+            allocating,
+            inner_nodes,
+            values,
+        };
         work.find_chunks();
         work.statics(StaticsPass::Sure);
         work.spread();
@@ -163,6 +180,7 @@ impl<'i> TypedHeap<'i> {
         work.statics(StaticsPass::Fitting);
         work.spread();
         work.settle();
+        work.find_prefixed();
         work.find_values();
         work.finish();
         work.statics(StaticsPass::Edges);
@@ -204,6 +222,14 @@ impl<'i> TypedHeap<'i> {
     /// Whether the block's size contradicts the type that its stack names.
     pub fn misfits(&self, block: usize) -> bool {
         self.contents[block].is_none() && self.stacks.misfits(&self.blocks[block], self.walk.info())
+    }
+
+    /// The size of the prefix before a block's value; `None` if the value has no prefix.
+    pub(crate) fn prefix(&self, block: usize) -> Option<u64> {
+        match self.contents[block]? {
+            TypedContents::Prefixed { before, .. } => Some(before),
+            _ => None,
+        }
     }
 
     /// The agreement of stacks and owners.
@@ -328,6 +354,12 @@ impl Inference<'_, '_, '_> {
             {
                 Some(TypedContents::Chunk { footer: of })
             }
+            // The pointer may have the type of the value's first part, so it does not change the value's type.
+            PointerTarget::Start { contents: TypedContents::One(_), .. } => {
+                let before = self.heap.prefix(index);
+                let is_value = before.is_some_and(|before| block.address + before == pointer.value);
+                self.heap.contents[index].filter(|_| is_value)
+            }
             PointerTarget::Start { .. } => None,
         };
         Some((index, said))
@@ -352,6 +384,7 @@ impl Inference<'_, '_, '_> {
         let Some(said) = said else {
             if is_evidence {
                 self.note_header(index, pointer);
+                self.note_inner(index, pointer);
             }
             return;
         };
@@ -438,8 +471,8 @@ impl Inference<'_, '_, '_> {
                 self.add_word_edges(block);
                 self.heap.agreement.without_layout += 1;
             }
-            // The addresses of an arena's values are unknown, so each word may be a pointer.
-            if self.is_chunk(block) {
+            // The addresses of an arena's values are unknown, so each word may be a pointer. So may the words of a prefix.
+            if self.is_chunk(block) || self.heap.prefix(block).is_some() {
                 self.add_word_edges(block);
             }
         }
@@ -457,13 +490,16 @@ impl Inference<'_, '_, '_> {
         })
     }
 
-    /// Adds edges for the words of a block without a layout that lead to the start of a block.
+    /// Adds edges for the words of a block without a layout, or of a prefix, that lead to the start of a block or to the
+    /// value behind its prefix.
     fn add_word_edges(&mut self, block: usize) {
         let HeapBlock { address, requested, .. } = self.heap.blocks[block];
+        let requested = self.heap.prefix(block).unwrap_or(requested);
         for word in self.reader.read(address, requested).chunks_exact(8) {
             let word = word.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
             let to = self.heap.index.find(&self.heap.blocks, word).filter(|to| *to != block);
-            if let Some(to) = to.filter(|to| self.heap.blocks[*to].address == word) {
+            let start = |to: usize| self.heap.blocks[to].address + self.heap.prefix(to).unwrap_or(0);
+            if let Some(to) = to.filter(|to| start(*to) == word || self.heap.blocks[*to].address == word) {
                 self.heap.edges.push(BlockEdge { to: to as u32, path: None });
             }
         }
@@ -474,7 +510,8 @@ impl Inference<'_, '_, '_> {
     fn has_strong(&mut self, block: usize) -> Option<bool> {
         let info = self.heap.walk.info();
         let strong = info.member(self.heap.contents[block]?.element(), "strong")?;
-        let address = self.heap.blocks[block].address.checked_add(strong.offset)?;
+        let start = self.heap.blocks[block].address.checked_add(self.heap.prefix(block).unwrap_or(0))?;
+        let address = start.checked_add(strong.offset)?;
         self.reader.word(address).map(|references| references > 0)
     }
 

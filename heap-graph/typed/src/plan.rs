@@ -35,6 +35,8 @@ pub(crate) enum ElementCount {
 pub(crate) enum TargetPlan {
     /// One value.
     One(TypeId),
+    /// One value, which may be a part of another value.
+    Reference(TypeId),
     /// Memory whose type is unknown: `*const ()`, `*const u8`.
     Opaque,
     /// The buffer of a vector or deque, or a slice.

@@ -22,6 +22,8 @@ enum ContentsForm {
     Table,
     Headed,
     Task,
+    /// With the size of the prefix.
+    Prefixed(u64),
     Chunk,
 }
 
@@ -64,6 +66,7 @@ impl TypedHeap<'_> {
             TypedContents::Table { .. } => ContentsForm::Table,
             TypedContents::Headed { .. } => ContentsForm::Headed,
             TypedContents::Task { .. } => ContentsForm::Task,
+            TypedContents::Prefixed { before, .. } => ContentsForm::Prefixed(before),
             TypedContents::Chunk { .. } => ContentsForm::Chunk,
         };
         let contents = self.contents[block].map(|contents| (form(contents), contents.element()));

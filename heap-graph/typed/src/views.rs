@@ -10,6 +10,7 @@ pub(crate) fn is_same(info: &DebugInfo, one: TypedContents, other: TypedContents
         TypedContents::Table { .. } => 1,
         TypedContents::Headed { .. } => 2,
         TypedContents::Task { .. } => 3,
+        TypedContents::Prefixed { .. } => 4,
         _ => 0,
     };
     form(one) == form(other) && info.same_as(one.element()) == info.same_as(other.element())

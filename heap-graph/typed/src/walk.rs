@@ -46,6 +46,11 @@ pub(crate) enum TypedContents {
     Task {
         raw: TypeId,
     },
+    /// A value behind a prefix of this many bytes.
+    Prefixed {
+        of: TypeId,
+        before: u64,
+    },
     /// Values of an arena, with a footer at the end.
     Chunk {
         footer: TypeId,
@@ -61,6 +66,7 @@ impl TypedContents {
         | Self::Table { entry: of }
         | Self::Headed { element: of, .. }
         | Self::Task { raw: of }
+        | Self::Prefixed { of, .. }
         | Self::Chunk { footer: of }) = self;
         of
     }
@@ -78,6 +84,7 @@ impl TypedContents {
             Self::Slice { .. } => format!("[{name}]"),
             Self::Table { .. } => format!("table {name}"),
             Self::Headed { .. } => format!("ThinVec<[{name}]>"),
+            Self::Prefixed { before, .. } => format!("[{before} bytes before] {name}"),
             Self::Chunk { footer } => {
                 let name = info.name(footer);
                 format!("chunk of {}", name.split("::").next().unwrap_or(name))
@@ -115,6 +122,8 @@ pub(crate) struct FoundPointer {
     pub(crate) sure: bool,
     /// Whether the pointer does not keep its target alive.
     pub(crate) weak: bool,
+    /// Whether the pointer is a reference, which may lead to any part of a value.
+    pub(crate) is_reference: bool,
 }
 
 impl FoundPointer {
@@ -294,6 +303,10 @@ impl<'i> ValueWalk<'i> {
                     self.value(value, of, at, PathTable::EMPTY, true, 0);
                 }
             }
+            TypedContents::Prefixed { of, before } => {
+                self.whole = Some((of, before));
+                self.value(ValueBytes { bytes, tail: None }, of, before, PathTable::EMPTY, true, 0);
+            }
             TypedContents::Chunk { footer } => {
                 let at = (bytes.len() as u64).saturating_sub(self.info().size(footer));
                 self.whole = Some((footer, at));
@@ -353,7 +366,10 @@ impl<'i> ValueWalk<'i> {
                     };
                     if let Some(target) = self.target(value, at, address, *leads) {
                         let path = if path == PathTable::EMPTY { self.member(word) } else { path };
-                        self.found.push(FoundPointer { value: address, path, target, sure, weak: false });
+                        let is_reference = matches!(leads, TargetPlan::Reference(_));
+                        let pointer =
+                            FoundPointer { value: address, path, target, sure, weak: false, is_reference };
+                        self.found.push(pointer);
                     }
                 }
                 PlanStep::Part { at: offset, of, name, has_tail } => {
@@ -449,7 +465,9 @@ impl<'i> ValueWalk<'i> {
         let info = self.info();
         match leads {
             TargetPlan::Opaque => Some(PointerTarget::Opaque),
-            TargetPlan::One(of) => start(TypedContents::One(of), Some(info.size(of))),
+            TargetPlan::One(of) | TargetPlan::Reference(of) => {
+                start(TypedContents::One(of), Some(info.size(of)))
+            }
             TargetPlan::Slice { element, first, len, capacity, holding } => {
                 let read = |scalar: Option<Scalar>| scalar.and_then(|scalar| value.scalar(at, scalar));
                 let capacity = read(capacity);

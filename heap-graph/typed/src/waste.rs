@@ -243,7 +243,7 @@ impl TypedHeap<'_> {
                 let used = self.chunk_uses.get(&index)?.bytes();
                 Some(used.map(|(all, used)| BlockFill::new(WasteKind::Chunks, 1, all, used)))
             }
-            TypedContents::Tail { .. } | TypedContents::Task { .. } => None,
+            TypedContents::Tail { .. } | TypedContents::Task { .. } | TypedContents::Prefixed { .. } => None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The sources of a typed heap: a running process, a core file, or a dump of scan mode.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,6 +33,20 @@ enum HeapMemory {
     /// The memory of a process, and the copy that keeps this memory while it is read. `None` for a stopped process: its
     /// own memory is read.
     Process(ProcessMemory, Option<ForkedProcess>),
+}
+
+/// The reason why the memory of a process cannot be read, and what to do; `None` for an unusual error.
+fn unreadable(error: &io::Error) -> Option<&'static str> {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            Some("no process has this id; `about-memory list` shows the processes that answer")
+        }
+        io::ErrorKind::PermissionDenied => Some(
+            "its memory cannot be read: the process belongs to another user, or the system forbids it (see man 2 ptrace); \
+             run this command as the user of the process or as root",
+        ),
+        _ => None,
+    }
 }
 
 impl HeapSource {
@@ -85,7 +100,14 @@ impl HeapSource {
     }
 
     fn open_process(pid: u32, timeout: Duration, limits: &DumpReadOptions) -> Result<Self, Failure> {
-        let failure = |error: TypedError| Failure::File(format!("process {pid}"), error.into());
+        let failure = |error: TypedError| {
+            let reason = match &error {
+                TypedError::Io(error) => unreadable(error),
+                _ => None,
+            };
+            let error = reason.map_or_else(|| error.into(), anyhow::Error::msg);
+            Failure::File(format!("process {pid}"), error)
+        };
         match ProcessMemory::stopped(pid).map_err(failure)? {
             Some(memory) => Self::read_process(pid, memory, None, limits),
             None => {

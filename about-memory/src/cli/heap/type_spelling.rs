@@ -18,9 +18,11 @@ impl<'s> TypeSpelling<'s> {
         Self(parts(text))
     }
 
-    /// Whether this spelling fits the type with this full name. Each path in a spelling may lack its first parts.
+    /// Whether this spelling fits the type with this full name. Each path in a spelling may lack its first parts, and a
+    /// spelling may lack the prefix before a value.
     pub(super) fn fits(&self, name: &str) -> bool {
-        fits(&self.0, &parts(name))
+        let value = name.split_once(" bytes before] ").map(|(_, value)| value);
+        [Some(name), value].into_iter().flatten().any(|name| fits(&self.0, &parts(name)))
     }
 }
 
@@ -76,6 +78,9 @@ mod tests {
             ("Vec<…>", "alloc::vec::Vec<app::Job, 4>", true),
             ("Vec<…, 5>", "alloc::vec::Vec<app::Job, 4>", false),
             ("in run", "in app::run", true),
+            ("Object<u8>", "[16 bytes before] app::Object<u8>", true),
+            ("[16 bytes before] Object<u8>", "[16 bytes before] app::Object<u8>", true),
+            ("[8 bytes before] Object<u8>", "[16 bytes before] app::Object<u8>", false),
             ("", "str", false),
         ] {
             assert_eq!(TypeSpelling::new(spelling).fits(name), fit, "{spelling} {name}");

@@ -98,7 +98,8 @@ impl ScreenRequest {
         match self {
             Self::List => list().map(ScreenAnswer::Processes).map_err(words),
             Self::Measure(pids) => {
-                let set = collect(&pids)?;
+                // Differences and saved files keep the name of the main process, so that two runs can be compared.
+                let set = live::collect(&pids, &AskOptions::new().own_name(true)).map_err(words)?;
                 Ok(ScreenAnswer::Report(pids, Box::new(set)))
             }
             Self::Diff([first, second]) => {
@@ -113,7 +114,10 @@ impl ScreenRequest {
                 Ok(ScreenAnswer::Done(format!("process {pid} has freed its caches")))
             }
             Self::Save(pid) => save(&collect(&[pid])?),
-            Self::Export(set) => save(&set),
+            Self::Export(mut set) => {
+                name_as_main(&mut set);
+                save(&set)
+            }
             Self::Stacks(pid) => {
                 let folder = TemporaryFolder::new().map_err(|error| error.to_string())?;
                 let path = folder.path().join("dmd.json.gz");
@@ -152,6 +156,18 @@ fn list() -> Result<Vec<ListedProcess>, live::LiveError> {
 }
 
 /// Writes a report to a new file in the current folder.
+/// Renames a single process to the name under which `about-memory save` saves it, so that both files can be compared.
+fn name_as_main(set: &mut ReportSet) {
+    let mut names = set.iter().map(|report| report.process);
+    let first = names.next();
+    if names.all(|name| Some(name) == first) {
+        set.rename_processes(|name| match name.rfind(" (pid ") {
+            Some(at) => format!("Main Process{}", &name[at..]),
+            None => name.to_owned(),
+        });
+    }
+}
+
 fn save(set: &ReportSet) -> Result<ScreenAnswer, String> {
     let names = (1..).map(|number| PathBuf::from(format!("memory-report-{number}.json.gz")));
     let path = names.into_iter().find(|path| !Path::new(path).exists()).expect("a free name exists");

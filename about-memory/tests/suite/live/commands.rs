@@ -65,6 +65,40 @@ fn nobody_is_no_error_for_list_and_one_for_show() {
     assert!(stderr(&output).starts_with("about-memory: no process listens: "), "{}", stderr(&output));
 }
 
+/// Each message says what to do next.
+#[test]
+fn a_process_that_gives_no_answer_is_explained() {
+    let herd = Herd::new();
+    let hung = herd.pretend(4_200_002, drain);
+    let own = std::process::id().to_string();
+    for (arguments, process, expected) in [
+        (
+            &["show", "4200001"][..],
+            "4200001",
+            "does not listen: no process has this id; `about-memory list` shows",
+        ),
+        (&["heap", "types", "4200001"], "4200001", "no process has this id; `about-memory list` shows"),
+        (
+            &["show", &own],
+            &own,
+            "does not listen: start it with `about-memory run --listen` or ABOUT_MEMORY=listen",
+        ),
+        (
+            &["show", "4200002", "--timeout", "0.5"],
+            "4200002",
+            "did not answer within 500ms: it is busy or stopped; wait longer with --timeout 60, or continue a stopped \
+             process with kill -CONT 4200002",
+        ),
+    ] {
+        let output = herd.about_memory(arguments);
+        assert_eq!(output.status.code(), Some(1));
+        let text = stderr(&output);
+        assert!(text.starts_with(&format!("about-memory: process {process}: {expected}")), "{text}");
+    }
+    assert!(hung.exists());
+    assert!(herd.shown(&["list", "--help"]).contains("about-memory run --listen"));
+}
+
 #[test]
 fn a_folder_that_others_can_look_into_is_not_used() {
     let herd = Herd::new();

@@ -127,7 +127,8 @@ fn top_shows_processes_and_a_report_that_follows_them() {
     let first = drawn(&mut terminal, &pid.to_string());
     assert!(first.contains("\u{1b}[?1049h") && first.contains("RESIDENT"), "{first:?}");
     terminal.write_all(b"\r").unwrap();
-    drawn(&mut terminal, "cache/data");
+    let report = drawn(&mut terminal, "cache/data");
+    assert!(report.contains(&format!("one (pid {pid})")), "{report:?}");
     terminal.write_all(b"v").unwrap();
     drawn(&mut terminal, "3,145,728");
     herd.nudge(pid);

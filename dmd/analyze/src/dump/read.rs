@@ -3,6 +3,7 @@
 //! As in Python's JSON reader, the last of several equal keys counts, and the order of keys does not matter. The reader
 //! skips unknown keys. It checks everything that the format requires. Each error contains the place of the fault.
 
+mod allocators;
 mod block;
 mod faults;
 mod peak;
@@ -18,6 +19,7 @@ use dmd_format::Mode;
 use memory_report::ReadError;
 use memory_report::reader::{TextSource, TextWindow, ValueSkip};
 
+use super::allocators::DumpAllocator;
 use super::frames::{CallId, CallTable};
 use super::keys::DumpKeys;
 use super::measurements::EngineMemory;
@@ -134,6 +136,8 @@ pub fn read_from(reader: impl Read, options: &DumpReadOptions) -> Result<Dump, A
         measurements: EngineMemory::default(),
         peak: None,
         statistics: None,
+        allocators: Vec::new(),
+        unseen_frees: 0,
         total: 0,
     };
     reader.top()?;
@@ -184,6 +188,8 @@ struct DumpReader<'o, R: Read> {
     measurements: EngineMemory,
     peak: Option<DumpPeak>,
     statistics: Option<DumpStatistics>,
+    allocators: Vec<DumpAllocator>,
+    unseen_frees: u64,
     /// The bytes of all blocks.
     total: i128,
 }
@@ -203,6 +209,8 @@ impl<R: Read> DumpReader<'_, R> {
             "traceTable" => reader.trace_table(),
             "frameTable" => reader.frame_table(),
             "modules" => reader.modules(),
+            "allocators" => reader.allocators(),
+            "dropped" => reader.dropped(),
             "process" => reader.process(),
             "measurements" => reader.measurements(),
             "peak" => reader.peak(),

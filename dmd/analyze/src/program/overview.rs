@@ -32,10 +32,16 @@ pub struct HeapOverview {
 }
 
 impl Dump {
-    /// Whether any frame has a source line of the program, after the symbols were looked up. If not, the program was
-    /// built without debug information.
+    /// Whether the program has line numbers, after the symbols were looked up: a frame has a source line of the program,
+    /// or the dump has no frame of the program itself, which would have a line. If not, the program was built without
+    /// debug information.
     pub fn has_lines_of_program(&self) -> bool {
         let frames = || self.frames.ids().map(|id| self.frames.get(id));
+        let is_of_rust = self.is_of_rust();
+        let is_shim = |frame: &CallFrame<'_>| is_of_rust && is_shim(frame);
+        if !frames().any(|frame| is_in_program(&frame) && frame.line.is_none() && !is_shim(&frame)) {
+            return true;
+        }
         let (workspace, folds) = (Workspace::from_frames(frames()), FoldRules::new());
         // The owner of a C file is unknown, but files of system libraries have relative paths.
         let is_c = |frame: &CallFrame<'_>| {
@@ -55,6 +61,14 @@ impl Dump {
                 || frame.function.is_some_and(|name| starts.iter().any(|start| name.starts_with(start)))
         })
     }
+}
+
+/// Whether the compiler or the C library makes the function in each program of Rust. It never has a line.
+fn is_shim(frame: &CallFrame<'_>) -> bool {
+    const STARTS: [&str; 3] = ["__rust", "__rdl_", "__rg_"];
+    frame.function.is_some_and(|name| {
+        matches!(name, "main" | "_start" | "_init") || STARTS.iter().any(|start| name.starts_with(start))
+    })
 }
 
 /// Whether the function is in the program itself, not in a shared library. The name of the function's module shows

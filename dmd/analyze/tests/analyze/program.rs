@@ -417,6 +417,18 @@ fn a_program_from_a_registry_has_lines_and_frames_of_its_own() {
     );
 }
 
+/// At its end, a program may hold only a block that the standard library allocated before `main`.
+#[test]
+fn a_program_without_blocks_of_its_own_may_have_lines() {
+    let start = "std::rt::lang_start::{{closure}} (STD/std/src/rt.rs:210)";
+    let has_lines = |frames: &[&str]| dump("live", &[(1000, 1, frames)]).has_lines_of_program();
+    assert!(has_lines(&["malloc[/lib/libdmd.so +0x10]", start, "main[/app/tool +0x20]"]));
+    assert!(!has_lines(&["malloc[/lib/libdmd.so +0x10]", "std::rt::lang_start[/app/tool +0x10]"]));
+    assert!(!has_lines(&["malloc[/lib/libdmd.so +0x10]", start, "tool::run[/app/tool +0x30]"]));
+    // A program in C.
+    assert!(!has_lines(&["malloc[/lib/libdmd.so +0x10]", "main[/app/tool +0x20]"]));
+}
+
 #[test]
 fn a_recursion_is_one_round_and_a_count() {
     let round =

@@ -32,7 +32,13 @@ impl PlanCache<'_> {
         let of = info.get(id);
         match of.kind {
             TypeKind::Scalar => Vec::new(),
-            TypeKind::Pointer(target) => self.pointer(0, self.thin(target)),
+            TypeKind::Pointer(target) => {
+                let leads = match self.thin(target) {
+                    TargetPlan::One(of) if info.name(id).starts_with('&') => TargetPlan::Reference(of),
+                    leads => leads,
+                };
+                self.pointer(0, leads)
+            }
             TypeKind::Array(element, count) => {
                 let Some(element) = info.type_at(element) else { return Vec::new() };
                 let count = count.map_or(ElementCount::Tail, ElementCount::Fixed);

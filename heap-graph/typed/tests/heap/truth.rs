@@ -352,6 +352,44 @@ fn names_of_buffers_are_those_of_their_owners() {
 }
 
 #[test]
+fn values_behind_a_prefix_have_their_types() {
+    if !statics_are_readable() {
+        return;
+    }
+    let witness = Witness::start("prefix", "3");
+    witness.with(|heap, _| {
+        let expected = [
+            ("behind a prefix", 50),
+            ("named by owners", 30),
+            ("owned by a prefix", 40),
+            ("owners disagree", 10),
+            ("padded value", 20),
+            ("prefix and value", 60),
+            ("reference to a field", 10),
+        ];
+        check(&witness, heap, &expected);
+        let why = heap.holding_chains();
+        let holders = |name: &str| -> Vec<(String, u64)> {
+            let is_it = |block: &usize| heap.type_name(*block) == name;
+            let blocks = (0..heap.blocks().len()).filter(is_it);
+            why.holders(blocks).into_iter().map(|row| (row.name, row.blocks)).collect()
+        };
+        let row = |name: &str, count: u64| (name.to_owned(), count);
+        let name = "[24 bytes before] prefix::Object<prefix::Name>";
+        assert_eq!(holders(name), [row("[NonNull<prefix::Object<prefix::Erased>>]", 20)]);
+        // The words of a prefix hold blocks, too.
+        let slots = holders("[u32]");
+        assert_eq!(slots.iter().map(|row| row.1).sum::<u64>(), 40, "{slots:?}");
+        assert!(slots.iter().all(|row| row.0.ends_with(" (a word)")), "{slots:?}");
+        let nodes = holders("[16 bytes before] prefix::Node");
+        assert_eq!(
+            nodes,
+            [row("[16 bytes before] prefix::Node.next.Some", 29), row("static prefix::NODES.Some", 1)]
+        );
+    });
+}
+
+#[test]
 fn two_versions_of_a_crate_stay_apart() {
     if !statics_are_readable() {
         return;

@@ -175,6 +175,8 @@ impl<R: Read> DumpReader<'_, R> {
             shown: DumpTime::End,
             peak: self.peak,
             statistics: self.statistics,
+            allocators: self.allocators,
+            unseen_frees: self.unseen_frees,
             outline: None,
             sample,
         };

@@ -1,0 +1,74 @@
+//! The allocators that a program links statically: before a run, what `libdmd.so` will hook; from a dump or a
+//! recording, what it did not record. The plan is made by the code that `libdmd.so` runs.
+
+use std::fs;
+use std::path::Path;
+
+use about_memory::launch::contains_dmd;
+use dmd_analyze::{Dump, DumpAllocator};
+use dmd_redirect::elf::ElfFile;
+use dmd_redirect::{AllocatorPlan, FileImage, plan_redirects};
+
+/// Larger files are not read.
+const MOST_BYTES: u64 = 2 << 30;
+
+/// Returns a line for each allocator in the file of a program. A program that contains the wrapper `dmd::Dmd` records
+/// its blocks itself: it gets no line.
+pub(super) fn plan_lines(program: &Path) -> Vec<String> {
+    let plans = plans(program, "");
+    plans.iter().map(|plan| plan.to_string()).collect()
+}
+
+/// Returns a line for each allocator whose blocks are missing in a dump or a recording, and a line if ends of blocks are
+/// missing.
+pub(super) fn gap_lines(dump: &Dump) -> Vec<String> {
+    let mut lines: Vec<String> = if dump.allocators().is_empty() {
+        // Recordings do not contain the list. The file gives the same answer, if it has not changed.
+        let program = dump.modules().first();
+        let plans = program.map(|program| plans(Path::new(&program.path), &program.build_id));
+        let refused = plans.into_iter().flatten().filter(|plan| plan.plan.is_err());
+        refused.map(|plan| plan.to_string()).collect()
+    } else {
+        let gaps = dump.allocators().iter().filter_map(|allocator| {
+            let obstacle = allocator.obstacle.as_ref()?;
+            let DumpAllocator { name, place, .. } = allocator;
+            Some(format!("{name} inside {place}: {obstacle}"))
+        });
+        gaps.collect()
+    };
+    if dump.unseen_frees() > 0 && !dump.allocators().is_empty() {
+        lines.push(format!(
+            "DMD did not see the end of {} blocks: its figures for live blocks are too high",
+            dump.unseen_frees()
+        ));
+    }
+    lines
+}
+
+fn plans(program: &Path, build_id: &str) -> Vec<AllocatorPlan> {
+    // The dump may come from another person and name a pipe. Opening a pipe would wait.
+    let is_readable = |about: fs::Metadata| about.is_file() && about.len() <= MOST_BYTES;
+    if !program.metadata().is_ok_and(is_readable) {
+        return Vec::new();
+    }
+    let Ok(bytes) = fs::read(program) else { return Vec::new() };
+    let Some(file) = ElfFile::parse(&bytes) else { return Vec::new() };
+    if !build_id.is_empty() && hexadecimal(file.build_id().unwrap_or_default()) != build_id {
+        return Vec::new();
+    }
+    let debug = file.symbols().is_none().then(|| debug_file(&file)).flatten();
+    let symbols = debug.as_deref().and_then(ElfFile::parse);
+    let plans = plan_redirects(&file, &symbols.unwrap_or(file), &FileImage::new(file));
+    if plans.is_empty() || contains_dmd(program) { Vec::new() } else { plans }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The separate debug file that `libdmd.so` also finds.
+fn debug_file(file: &ElfFile<'_>) -> Option<Vec<u8>> {
+    let id = hexadecimal(file.build_id()?);
+    let bytes = fs::read(format!("/usr/lib/debug/.build-id/{}/{}.debug", id.get(..2)?, id.get(2..)?)).ok()?;
+    (hexadecimal(ElfFile::parse(&bytes)?.build_id()?) == id).then_some(bytes)
+}

@@ -1,0 +1,86 @@
+//! Libraries that the program loads while it runs, such as modules of Python. A library may contain its own allocator.
+//!
+//! A program reaches a library that it has loaded through `dlsym`. So this library's `dlsym` looks for new libraries
+//! first. At that time, no other thread runs code of the new library, unless its constructors started one. `dlopen`
+//! stays as it is: it finds files relative to its caller.
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::{real, static_allocators};
+
+/// The number of libraries that the loader has loaded so far, at the last look. [`UNKNOWN`] before the program runs.
+static LOADED: AtomicU64 = AtomicU64::new(UNKNOWN);
+const UNKNOWN: u64 = u64::MAX;
+
+/// Whether a thread looks at new libraries.
+static LOOKING: AtomicBool = AtomicBool::new(false);
+
+/// From now on, `dlsym` looks for new libraries.
+pub(crate) fn start() {
+    LOADED.store(loaded(), Ordering::Relaxed);
+}
+
+unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, count: *mut c_void) -> c_int {
+    // SAFETY: the loader passes valid information.
+    let adds = unsafe { (*info).dlpi_adds };
+    // SAFETY: `loaded` passes a place for the number.
+    unsafe { *count.cast::<u64>() = adds };
+    1
+}
+
+/// The number of libraries that the loader has loaded so far.
+fn loaded() -> u64 {
+    let mut count = 0_u64;
+    // SAFETY: `first` gets a place for the number.
+    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut count).cast()) };
+    count
+}
+
+/// Hooks the allocators of new libraries. Returns the C library's `dlsym`.
+extern "C" fn look() -> *mut c_void {
+    let known = LOADED.load(Ordering::Relaxed);
+    if known != UNKNOWN {
+        let now = loaded();
+        if now != known && !LOOKING.swap(true, Ordering::Acquire) {
+            LOADED.store(now, Ordering::Relaxed);
+            static_allocators::hook_new();
+            LOOKING.store(false, Ordering::Release);
+        }
+    }
+    real::dlsym_address()
+}
+
+/// Behaves as the C library's function of this name. It must be called from where the program calls it: it finds the
+/// next library after its caller's.
+///
+/// # Safety
+///
+/// The contract of the C library's function.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn dlsym(library: *mut c_void, name: *const core::ffi::c_char) -> *mut c_void {
+    #[cfg(target_arch = "x86_64")]
+    core::arch::naked_asm!(
+        "push rdi",
+        "push rsi",
+        "sub rsp, 8",
+        "call {look}",
+        "add rsp, 8",
+        "pop rsi",
+        "pop rdi",
+        "jmp rax",
+        look = sym look,
+    );
+    #[cfg(target_arch = "aarch64")]
+    core::arch::naked_asm!(
+        "stp x0, x1, [sp, #-32]!",
+        "str x30, [sp, #16]",
+        "bl {look}",
+        "mov x16, x0",
+        "ldr x30, [sp, #16]",
+        "ldp x0, x1, [sp], #32",
+        "br x16",
+        look = sym look,
+    );
+}
