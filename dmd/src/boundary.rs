@@ -1,6 +1,8 @@
 //! The boundary between programs and the engine: hooks of allocators, entry points, and reporters of programs that
 //! link `memory-reporter`.
 
+#[cfg(engine = "native")]
+pub(crate) mod attach;
 pub(crate) mod dark_matter;
 #[allow(unsafe_code, reason = "takes paths as C strings")]
 pub(crate) mod dumping;

@@ -99,6 +99,7 @@ cfg_if::cfg_if! {
         pub mod __private {
             pub use memory_reporter::engine_abi::EngineTable;
 
+            pub use crate::boundary::attach::{AttachOptions, AttachRefusal, after_a_moment, attach, detach, is_recorded, on_engine_thread};
             pub use crate::boundary::dumping::program_is_replaced;
             pub use crate::boundary::ending::HiddenHandler;
             pub use crate::boundary::engine_abi::table as engine_table;
@@ -115,7 +116,7 @@ cfg_if::cfg_if! {
             pub use crate::system::copy::ProcessCopies;
             pub use crate::system::errno::keeping_errno;
             pub use crate::system::engine_threads::{
-                Destructor, at_end as at_engine_thread_end, is_engine_thread, without as without_engine_threads,
+                Destructor, at_end as at_engine_thread_end, count as engine_threads, is_engine_thread, without as without_engine_threads,
             };
             pub use crate::system::internal_alloc::InternalAllocator;
             pub use crate::system::log::say_text as say;

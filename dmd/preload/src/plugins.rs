@@ -7,7 +7,7 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::{real, static_allocators};
+use crate::{later_objects, real, static_allocators};
 
 /// The number of libraries that the loader has loaded so far, at the last look. [`UNKNOWN`] before the program runs.
 static LOADED: AtomicU64 = AtomicU64::new(UNKNOWN);
@@ -39,6 +39,7 @@ fn loaded() -> u64 {
 
 /// Hooks the allocators of new libraries. Returns the C library's `dlsym`.
 extern "C" fn look() -> *mut c_void {
+    later_objects::look();
     let known = LOADED.load(Ordering::Relaxed);
     if known != UNKNOWN {
         let now = loaded();

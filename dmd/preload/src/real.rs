@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, Ordering};
 
 use engine::__private::Destructor;
 
+use crate::injected;
 use crate::stat_by_number::{fstatat_by_number, lstat_by_number, stat_by_number};
 
 type RealFunction = AtomicPtr<c_void>;
@@ -245,8 +246,13 @@ pub(crate) fn dlsym_address() -> *mut c_void {
     found
 }
 
-/// Looks a function up in the libraries after this one. Returns null if no library has a function of this name.
+/// Looks a function up in the libraries after this one. Returns null if no library has a function of this name. In a
+/// process that was running before, the libraries after this one are not those that the program uses: the function is
+/// the one that the program calls.
 fn behind(name: &CStr) -> *mut c_void {
+    if injected::is_injected() {
+        return injected::program_function(name);
+    }
     // SAFETY: a `CStr` ends in 0.
     let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
     if !found.is_null() {
@@ -254,6 +260,11 @@ fn behind(name: &CStr) -> *mut c_void {
     }
     // SAFETY: both texts end in 0.
     unsafe { libc::dlvsym(libc::RTLD_NEXT, name.as_ptr(), OLDEST.as_ptr()) }
+}
+
+/// The address of the program's `malloc`; null before it is known.
+pub(crate) fn malloc_address() -> *mut c_void {
+    REAL.malloc.load(Ordering::Relaxed)
 }
 
 /// The start address of the file that contains an address; null if no file contains it.

@@ -12,7 +12,8 @@ use core::sync::atomic::{AtomicUsize, Ordering, fence};
 use dmd_redirect::encodings::aarch64 as encoding;
 #[cfg(target_arch = "x86_64")]
 use dmd_redirect::encodings::x86_64 as encoding;
-use dmd_redirect::{CodeReference, RedirectPlan, Reference, ReferenceForm};
+
+use dmd_redirect::{CodeReference, FunctionCall, RedirectPlan, Reference, ReferenceForm};
 
 use crate::allocator_hooks;
 use crate::loaded_objects::{LoadedObject, PAGE};
@@ -49,7 +50,6 @@ pub(crate) enum RunningThreads {
     /// No other thread can be in the code.
     None,
     /// Only words may be changed.
-    #[expect(dead_code, reason = "a library that is loaded into a running process")]
     Some,
 }
 
@@ -64,6 +64,7 @@ enum MemoryChange {
 pub(crate) struct AppliedPlan {
     changes: Vec<MemoryChange>,
     /// The hooks that they lead to.
+    #[allow(dead_code, reason = "given back when the plan is dropped")]
     hooks: TakenHooks,
 }
 
@@ -109,7 +110,12 @@ pub(crate) fn apply(
     }
     let mut stubs = if has_code { Some(NearStubs::map(object, entries.len())?) } else { None };
     let mut changes = Vec::new();
-    for reference in &plan.references {
+    // While other threads run, a block that a hook has allocated must find its end at a hook.
+    let mut references: Vec<&Reference> = plan.references.iter().collect();
+    references.sort_by_key(|reference| {
+        plan.functions[usize::from(reference.function)].function.call != FunctionCall::Free
+    });
+    for reference in references {
         let index = usize::from(reference.function);
         if reference.form == ReferenceForm::Word {
             let old = in_memory(plan.functions[index].address);
@@ -134,14 +140,11 @@ pub(crate) fn apply(
 }
 
 impl AppliedPlan {
-    /// Writes back what was there before. Returns false if the system refused a part. The hooks stay: a thread may be in
-    /// one of them.
-    #[expect(dead_code, reason = "a library that leaves a running process")]
-    pub(crate) fn undo(mut self, object: &LoadedObject) -> bool {
+    /// Writes back what was there before. Returns false if the system refused a part.
+    pub(crate) fn undo(&self, object: &LoadedObject) -> bool {
         let mut memory = CodeMemory::open();
         let refused =
             self.changes.iter().rev().filter(|change| !memory.write(object, change.reversed())).count();
-        self.hooks.0.clear();
         refused == 0
     }
 
@@ -155,6 +158,18 @@ impl AppliedPlan {
             }
             MemoryChange::Code { at, new, .. } => object.contains(at) && read_code(at) == new,
         })
+    }
+
+    /// Redirects again what [`undo`](Self::undo) has written back. Returns false if the system refused a part.
+    pub(crate) fn redo(&self, object: &LoadedObject) -> bool {
+        let mut memory = CodeMemory::open();
+        let refused = self.changes.iter().filter(|change| !memory.write(object, **change)).count();
+        refused == 0
+    }
+
+    /// Whether code was changed, which is possible only while no other thread runs.
+    pub(crate) fn has_code(&self) -> bool {
+        self.changes.iter().any(|change| matches!(change, MemoryChange::Code { .. }))
     }
 }
 

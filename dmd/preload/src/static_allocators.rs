@@ -1,7 +1,7 @@
 //! Hooks the allocators that the program and its libraries link statically.
 
 use core::ffi::CStr;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use dmd_redirect::elf::ElfFile;
 use dmd_redirect::{AllocatorPlan, RefusalReason, plan_redirects};
@@ -44,7 +44,12 @@ pub(crate) fn hook_new() {
         seen.retain(stays);
         for (index, object) in objects.iter().enumerate() {
             if seen.iter().all(|seen| seen.distance != object.distance) {
-                let applied = hook(object, index == 0 || !is_first);
+                let applied = hook(object, index == 0 || !is_first, RunningThreads::None, &mut |allocator| {
+                    if let Some(obstacle) = &allocator.obstacle {
+                        say(&format!("{} inside {}: {obstacle}", allocator.name, allocator.place));
+                    }
+                    add_linked_allocator(allocator);
+                });
                 seen.push(SeenObject { distance: object.distance, applied });
             }
         }
@@ -58,7 +63,13 @@ fn is_this_library(object: &LoadedObject) -> bool {
 
 /// Hooks the allocators of a file. Of the libraries that are loaded at the start, hardly any has an allocator, and most
 /// have no symbols: these are not searched for texts.
-fn hook(object: &LoadedObject, without_symbols: bool) -> Vec<AppliedPlan> {
+/// `each` gets each allocator that is found.
+fn hook(
+    object: &LoadedObject,
+    without_symbols: bool,
+    threads: RunningThreads,
+    each: &mut dyn FnMut(LinkedAllocator),
+) -> Vec<AppliedPlan> {
     let file = if is_this_library(object) { None } else { object.file() };
     let Some(elf) = file.as_ref().and_then(MappedFile::elf) else { return Vec::new() };
     if elf.symbols().is_none() && !without_symbols {
@@ -76,16 +87,25 @@ fn hook(object: &LoadedObject, without_symbols: bool) -> Vec<AppliedPlan> {
     if plans.is_empty() || elf.contains_text(LINKED_MARK) {
         return Vec::new();
     }
-    plans.iter().filter_map(|plan| hook_family(object, plan)).collect()
+    let hooked = plans.iter().map(|plan| hook_family(object, plan, threads));
+    let applied = hooked.filter_map(|(allocator, applied)| {
+        each(allocator);
+        applied
+    });
+    applied.collect()
 }
 
-fn hook_family(object: &LoadedObject, plan: &AllocatorPlan) -> Option<AppliedPlan> {
+fn hook_family(
+    object: &LoadedObject,
+    plan: &AllocatorPlan,
+    threads: RunningThreads,
+) -> (LinkedAllocator, Option<AppliedPlan>) {
     let name = plan.family.name;
     let (mut functions, mut references) = (0, 0);
     let applied = match &plan.plan {
         Ok(redirects) => {
             (functions, references) = (redirects.used_functions(), redirects.references.len());
-            apply(object, redirects, RunningThreads::None).map_err(|failure| failure.text().to_owned())
+            apply(object, redirects, threads).map_err(|failure| failure.text().to_owned())
         }
         Err(reason) => Err(reason.to_string()),
     };
@@ -95,11 +115,57 @@ fn hook_family(object: &LoadedObject, plan: &AllocatorPlan) -> Option<AppliedPla
         Some(name) if !name.is_empty() => name.to_owned(),
         _ => "the program".to_owned(),
     };
-    if let Some(obstacle) = &obstacle {
-        say(&format!("{name} inside {place}: {obstacle}"));
+    (LinkedAllocator { name, place, functions, references, obstacle }, applied.ok())
+}
+
+/// The hooked allocators of a program that was running before.
+struct AttachedProgram {
+    object: LoadedObject,
+    plans: Vec<AppliedPlan>,
+    text: String,
+}
+
+static ATTACHED: Mutex<Option<AttachedProgram>> = Mutex::new(None);
+
+/// The program itself.
+pub(crate) fn program() -> Option<LoadedObject> {
+    all().into_iter().next()
+}
+
+/// Hooks the allocators of the program, which runs already. Returns a line for each allocator: `hooked NAME` or
+/// `unhooked NAME: REASON`. `object` is the [`program`].
+pub(crate) fn attach_to(object: LoadedObject, threads: RunningThreads) -> String {
+    let mut attached = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = &*attached {
+        let plans = known.plans.iter().filter(|plan| threads == RunningThreads::None || !plan.has_code());
+        plans.for_each(|plan| _ = plan.redo(&known.object));
+        return known.text.clone();
     }
-    add_linked_allocator(LinkedAllocator { name, place, functions, references, obstacle });
-    applied.ok()
+    let mut text = String::new();
+    let plans = hook(&object, true, threads, &mut |allocator| {
+        let name = allocator.name;
+        match &allocator.obstacle {
+            None => text.push_str(&format!("hooked {name}\n")),
+            Some(obstacle) => text.push_str(&format!("unhooked {name}: {obstacle}\n")),
+        }
+        if allocator.obstacle.is_none() {
+            add_linked_allocator(allocator);
+        }
+    });
+    // A refusal may be about this moment only, for example about other threads.
+    if !plans.is_empty() {
+        *attached = Some(AttachedProgram { object, plans, text: text.clone() });
+    }
+    text
+}
+
+/// Undoes [`attach_to`]. Hooks in code stay if other threads run: they record nothing any more.
+pub(crate) fn detach(threads: RunningThreads) {
+    let attached = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner);
+    let plans = attached.iter().flat_map(|known| known.plans.iter().map(|plan| (&known.object, plan)));
+    for (object, plan) in plans.filter(|(_, plan)| threads == RunningThreads::None || !plan.has_code()) {
+        plan.undo(object);
+    }
 }
 
 /// The separate debug file of a stripped file.
