@@ -103,6 +103,7 @@ cfg_if::cfg_if! {
             pub use crate::boundary::ending::HiddenHandler;
             pub use crate::boundary::engine_abi::table as engine_table;
             pub use crate::boundary::entry::reset;
+            pub use crate::boundary::mapping_hooks::{ForgottenMapping, record_mapping};
             pub use crate::boundary::self_test::{Allocator, run as run_self_test};
             pub use crate::boundary::preload::{
                 PreloadRecording, begin_move, commit_move, forget, has_no_record, listen_if_asked, may_record,

@@ -65,7 +65,7 @@ pub use coverage::{Coverage, CoverageKey, ModuleCoverage, SuggestedSite, Suggest
 pub use dmd_format::Mode;
 pub use dump::{
     ByteSample, CallFrame, Dump, DumpPeak, DumpReadOptions, DumpStatistics, DumpTime, LoadedModule,
-    ReportFaultKind, ScannedBlock, read, read_from, read_with,
+    MemoryArea, MemoryOwner, ProcessMemory, ReportFaultKind, ScannedBlock, read, read_from, read_with,
 };
 pub use engine::{dark_matter, image};
 pub use error::AnalyzeError;

@@ -5,6 +5,7 @@
 
 mod block;
 mod faults;
+mod memory;
 mod peak;
 mod tables;
 mod value;
@@ -21,6 +22,7 @@ use memory_report::reader::{TextSource, TextWindow, ValueSkip};
 use super::frames::{CallId, CallTable};
 use super::keys::DumpKeys;
 use super::measurements::EngineMemory;
+use super::memory::ProcessMemory;
 use super::peak::{DumpPeak, DumpStatistics};
 use super::{BlockContents, Dump, DumpBlock, LoadedModule, ReporterAmounts};
 use crate::error::AnalyzeError;
@@ -131,6 +133,7 @@ pub fn read_from(reader: impl Read, options: &DumpReadOptions) -> Result<Dump, A
         process: None,
         resident_peak: None,
         measurements: EngineMemory::default(),
+        memory: None,
         peak: None,
         statistics: None,
         total: 0,
@@ -181,6 +184,7 @@ struct DumpReader<'o, R: Read> {
     process: Option<u64>,
     resident_peak: Option<u64>,
     measurements: EngineMemory,
+    memory: Option<Result<ProcessMemory, String>>,
     peak: Option<DumpPeak>,
     statistics: Option<DumpStatistics>,
     /// The bytes of all blocks.
@@ -204,6 +208,7 @@ impl<R: Read> DumpReader<'_, R> {
             "modules" => reader.modules(),
             "process" => reader.process(),
             "measurements" => reader.measurements(),
+            "mappings" => reader.memory(),
             "peak" => reader.peak(),
             "statistics" => reader.statistics(),
             "reportPaths" => reader.reporters(),
