@@ -55,9 +55,9 @@ pub(crate) fn write(output: &DumpOutput, number: usize) -> io::Result<()> {
     log::mention(format_args!("Dump {number} {{"));
     let written = if path.as_os_str().as_encoded_bytes().ends_with(b".gz") {
         let mut zip = GzEncoder::new(file.writer(), Compression::fast());
-        DumpWriter::new(&mut zip).and_then(DumpWriter::write).and_then(|()| zip.finish().map(drop))
+        write_to(&mut zip).and_then(|()| zip.finish().map(drop))
     } else {
-        DumpWriter::new(file.writer()).and_then(DumpWriter::write)
+        write_to(file.writer())
     };
     // Half of a dump is useless, and the disk may be full: an unfinished file gets no name, so the system removes it.
     let written = written.and_then(|()| file.finish());
@@ -76,6 +76,11 @@ pub(crate) fn write(output: &DumpOutput, number: usize) -> io::Result<()> {
     }
     log::mention(format_args!("}}"));
     written.map(drop)
+}
+
+/// Writes a dump. One function for all kinds of writers keeps the library small.
+fn write_to(out: &mut dyn Write) -> io::Result<()> {
+    DumpWriter::new(out).and_then(DumpWriter::write)
 }
 
 /// The error for a dump that must end early, since readers would take half of a dump for a whole one. It contains the
@@ -126,9 +131,12 @@ impl<W: Write> DumpWriter<W> {
         let json = JsonWriter::new(out);
         let modules = DumpModules::now();
         #[cfg(target_os = "linux")]
-        let (memory, unreadable) = match MemoryJoin::read(&modules) {
-            Ok(memory) => (Some(memory), None),
-            Err(reason) => (None, Some(reason.to_string())),
+        let (memory, unreadable) = match ENGINE.setup().options.resident {
+            true => match MemoryJoin::read(&modules) {
+                Ok(memory) => (Some(memory), None),
+                Err(reason) => (None, Some(reason.to_string())),
+            },
+            false => (None, None),
         };
         #[cfg(not(target_os = "linux"))]
         let (memory, unreadable) = (None, None);
@@ -269,8 +277,9 @@ impl<W: Write> DumpWriter<W> {
         if let Some(memory) = &self.memory {
             return memory.write(json, &self.modules, |trace| keys.get(&trace.0).copied());
         }
+        let Some(reason) = &self.unreadable else { return Ok(()) };
         json.open("mappings", '{')?;
-        json.text("unreadable", self.unreadable.as_deref().unwrap_or_default().as_bytes())?;
+        json.text("unreadable", reason.as_bytes())?;
         json.end('}')
     }
 

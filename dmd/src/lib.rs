@@ -44,7 +44,8 @@
 //! `backtrace`, and is slower. On other platforms [`Dmd`] only forwards calls. Programs can read dumps on every
 //! platform.
 //!
-//! DMD does not see memory outside of `malloc` and the wrapped allocator: mappings, stacks, static data.
+//! DMD records the blocks of `malloc` and of the wrapped allocator. On Linux, a dump also contains the other memory of
+//! the process by owner: mappings, stacks, static data. `libdmd.so` knows which function made a mapping.
 
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

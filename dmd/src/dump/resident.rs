@@ -66,11 +66,11 @@ impl fmt::Display for MemoryUnreadable {
 const BETWEEN_BLOCKS: usize = 64 << 10;
 
 impl MemoryJoin {
+    #[cold]
     pub(crate) fn read(modules: &DumpModules) -> Result<Self, MemoryUnreadable> {
         let unreadable = |file| move |error| MemoryUnreadable { file, error };
         let mappings = KernelMappings::read().map_err(unreadable("/proc/self/smaps"))?;
-        let has_memory = |mapping: &&smaps::KernelMapping| mapping.resident + mapping.swapped > 0;
-        let wanted = mappings.all.iter().filter(has_memory);
+        let wanted = mappings.all.iter().filter(|mapping| mapping.has_pages());
         let wanted = wanted.map(|mapping| PagesWanted { range: mapping.range(), resident: mapping.resident });
         let pages = PageMap::read(wanted).map_err(unreadable("/proc/self/pagemap"))?;
         let (areas, threads) = areas(&mappings, modules).map_err(unreadable("memory"))?;
@@ -133,6 +133,7 @@ impl MemoryJoin {
     }
 
     /// Ends the join, after all blocks were added.
+    #[cold]
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         let mut chunks = core::mem::replace(&mut self.chunks, pages::list());
         areas::sort(&mut chunks);
@@ -213,6 +214,7 @@ impl MemoryJoin {
 
     /// The pages of each area. The kernel's list has the sum for each mapping, and the page map, which is read later,
     /// the parts. In the meantime only the engine has touched pages, unless other threads run: its areas get the rest.
+    #[cold]
     fn amounts(&self) -> io::Result<DumpVec<PageBytes>> {
         let mut amounts: DumpVec<PageBytes> = pages::list();
         if amounts.try_reserve_exact(self.areas.len()).is_err() {

@@ -94,6 +94,7 @@ const ENTRIES: usize = 4096;
 
 impl PageMap {
     /// Reads the pages of mappings, which are sorted by address.
+    #[cold]
     pub(crate) fn read(wanted: impl Iterator<Item = PagesWanted>) -> io::Result<Self> {
         let file = File::open("/proc/self/pagemap")?;
         let mut map = Self { runs: pages::list(), page: page_size() as usize };
@@ -111,6 +112,7 @@ impl PageMap {
         Ok(map)
     }
 
+    #[cold]
     fn scan(&mut self, file: &File, range: &Range<usize>) -> io::Result<()> {
         let begun = self.runs.len();
         let mut found = [ScannedRange { start: 0, end: 0, categories: 0 }; SCANNED];
@@ -153,6 +155,7 @@ impl PageMap {
     /// Reads an entry for each page, for older kernels. The map does not show pages of zeros. But such a page has
     /// neither a file nor an owner, so the pages with this look are pages of zeros if the mapping has exactly so many
     /// pages more than the kernel counts as resident.
+    #[cold]
     fn read_entries(&mut self, file: &File, wanted: &PagesWanted) -> io::Result<()> {
         const ENTRY: usize = size_of::<u64>();
         let PagesWanted { range, resident } = wanted;

@@ -102,3 +102,16 @@ fn the_wrapper_knows_pages_too() {
     assert_eq!(memory.areas.iter().map(|area| area.resident).sum::<u64>(), memory.resident);
     dump.check_resident().unwrap();
 }
+
+#[test]
+fn the_option_leaves_the_pages_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = "--mode=live --stacks=full --quiet --resident=no";
+    succeed(preloaded(victim("resident"), options).arg(folder.path()));
+    let file = folder.path().join("dump.json");
+    let dump = read_dump(&file);
+    assert!(dump.get("mappings").is_none());
+    assert!(dump["blockList"].as_array().unwrap().iter().all(|block| block.get("untouched").is_none()));
+    let error = analyze::read(&file).unwrap().check_resident().unwrap_err().to_string();
+    assert!(error.starts_with("the dump has no resident bytes"), "{error}");
+}

@@ -5,6 +5,8 @@
 //! - `area NAME START BYTES RESIDENT SWAPPED`: a range of addresses that this program has mapped;
 //! - `stack NAME LEAST`: the stack of a thread, and its least resident bytes.
 
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "tells the test")]
+
 use std::fs::File;
 use std::hint::black_box;
 use std::os::fd::AsRawFd as _;
@@ -35,7 +37,7 @@ fn map(bytes: usize, flags: i32, file: i32) -> *mut u8 {
 fn write(start: *mut u8, bytes: usize) {
     for at in (0..bytes).step_by(page()) {
         // SAFETY: the caller owns these writable bytes.
-        unsafe { start.add(at).write_volatile(1) };
+        unsafe { start.wrapping_add(at).write_volatile(1) };
     }
 }
 
@@ -43,7 +45,7 @@ fn write(start: *mut u8, bytes: usize) {
 fn read(start: *const u8, bytes: usize) {
     for at in (0..bytes).step_by(page()) {
         // SAFETY: the caller owns these readable bytes.
-        black_box(unsafe { start.add(at).read_volatile() });
+        black_box(unsafe { start.wrapping_add(at).read_volatile() });
     }
 }
 

@@ -3,7 +3,7 @@
 
 use core::cmp::Reverse;
 use core::fmt::{self, Display};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::ProgramOptions;
 use super::line::{bold, bytes, dim, name, place, tails};
@@ -101,6 +101,8 @@ pub struct ResidentMemory {
     pub rows: Vec<ResidentRow>,
     /// The functions with the most untouched bytes, sorted descending.
     pub untouched: Vec<UntouchedSite>,
+    /// The resident bytes of the earlier dump, if this is a change.
+    before: Option<u64>,
     is_estimated: bool,
     limit: usize,
     width: usize,
@@ -138,10 +140,39 @@ const ALLOCATORS: [(&str, &str); 14] = [
 /// The name of the C library's allocator.
 const C_HEAP: &str = "the C library's heap";
 
-/// The allocator that made a mapping with this stack: the innermost function's.
+/// The hook's frame, and the allocator's inlined functions. Frames beyond them belong to the allocator's caller.
+const INNERMOST: usize = 4;
+
+/// The allocator that made a mapping with this stack.
 fn allocator(frames: &[CallFrame<'_>]) -> Option<&'static str> {
-    let function = frames.first()?.function?;
-    ALLOCATORS.iter().find(|(start, _)| function.starts_with(start)).map(|(_, allocator)| *allocator)
+    let functions = || frames.iter().take(INNERMOST).filter_map(|frame| frame.function);
+    let is_of = |start: &str| functions().any(|function| function.starts_with(start));
+    ALLOCATORS.iter().find(|(start, _)| is_of(start)).map(|(_, allocator)| *allocator)
+}
+
+/// Whether the name is not a file's. The kernel names shared memory without a file after `/dev/zero`.
+fn is_anonymous(name: &str) -> bool {
+    name.is_empty() || name.starts_with('[') || name == "/dev/zero (deleted)"
+}
+
+/// The files that one function has mapped.
+#[derive(Default)]
+struct MappedFiles<'d> {
+    names: BTreeSet<&'d str>,
+    sums: [i128; 2],
+}
+
+impl MappedFiles<'_> {
+    fn name(&self) -> String {
+        let first = CleanText(self.names.first().copied().unwrap_or_default()).to_string();
+        match self.names.len() {
+            0 | 1 => format!("file {first}"),
+            files => {
+                let name = first.rsplit('/').next().unwrap_or(&first);
+                format!("{} files such as {name}", number(files as i128))
+            }
+        }
+    }
 }
 
 /// The names and the source lines of stacks.
@@ -187,6 +218,7 @@ impl ResidentMemory {
             let sums = rows.entry((owner, name, place)).or_default();
             *sums = [sums[0] + resident, sums[1] + swapped];
         };
+        let mut mapped: BTreeMap<String, MappedFiles<'_>> = BTreeMap::new();
         let has_name = |area: &MemoryArea| !area.name.is_empty();
         let threads = memory.areas.iter().filter(|area| area.owner == MemoryOwner::Stack).count();
         let mut binaries: Vec<&str> = memory
@@ -216,10 +248,13 @@ impl ResidentMemory {
                 MemoryOwner::Chunk if is_in_c_heap => rest_of(C_HEAP),
                 MemoryOwner::Chunk => rest_of("allocators"),
                 // The name of the file says more than the function, which is beside it.
-                MemoryOwner::Mapping if has_name(area) && !area.name.starts_with('[') => {
+                MemoryOwner::Mapping if !is_anonymous(&area.name) => {
                     let (site, place) = names.site(&frames);
                     let place = if place.is_empty() { site } else { format!("{site} {place}") };
-                    (ResidentOwner::File, format!("file {}", CleanText(&area.name)), place)
+                    let files = mapped.entry(place).or_default();
+                    files.names.insert(&area.name);
+                    files.sums = [files.sums[0] + rest[0], files.sums[1] + rest[1]];
+                    continue;
                 }
                 MemoryOwner::Mapping => match allocator(&frames) {
                     Some(allocator) => rest_of(allocator),
@@ -228,6 +263,9 @@ impl ResidentMemory {
                         (ResidentOwner::Mapping, name, place)
                     }
                 },
+                MemoryOwner::File if is_anonymous(&area.name) => {
+                    (ResidentOwner::File, "shared memory".to_owned(), String::new())
+                }
                 MemoryOwner::File => {
                     (ResidentOwner::File, format!("file {}", CleanText(&area.name)), String::new())
                 }
@@ -237,8 +275,10 @@ impl ResidentMemory {
                     (ResidentOwner::Stacks, name, String::new())
                 }
                 MemoryOwner::Binary => {
-                    let files = number(binaries.len() as i128);
-                    let name = format!("code and data of {files} programs and libraries");
+                    let name = match binaries.len() {
+                        0 | 1 => "code and data of the program".to_owned(),
+                        files => format!("code and data of {} programs and libraries", number(files as i128)),
+                    };
                     (ResidentOwner::Binaries, name, String::new())
                 }
                 MemoryOwner::Dmd => (ResidentOwner::Dmd, "DMD itself".to_owned(), String::new()),
@@ -254,6 +294,9 @@ impl ResidentMemory {
                 }
             };
             add(owner, name, place, rest);
+        }
+        for (place, files) in mapped {
+            add(ResidentOwner::File, files.name(), place, files.sums);
         }
         let difference = i128::from(memory.resident) - counted;
         let mut rows: Vec<ResidentRow> = rows
@@ -283,12 +326,44 @@ impl ResidentMemory {
             lazy_free: memory.areas.iter().map(|area| area.lazy_free).fold(0, u64::saturating_add),
             rows,
             untouched: untouched(&names),
+            before: None,
             is_estimated: dump.sample.is_some() || dump.blocks.iter().any(|block| block.sampled),
             limit: ROWS,
             width: options.width,
             colour: options.colour,
             verbose: options.verbose,
         })
+    }
+
+    /// The change since an earlier dump: each row has its growth, which may be negative. Rows without a change are left
+    /// out.
+    #[must_use]
+    pub fn since(mut self, before: &Self) -> Self {
+        let mut rows: BTreeMap<(ResidentOwner, String, String), [i128; 2]> = BTreeMap::new();
+        for (sign, row) in before.rows.iter().map(|row| (-1, row)).chain(self.rows.iter().map(|row| (1, row)))
+        {
+            // Names of these rows contain a number that changes.
+            let name = match row.owner {
+                ResidentOwner::Stacks => "stacks of threads".to_owned(),
+                ResidentOwner::Binaries => "code and data of programs and libraries".to_owned(),
+                _ => row.name.clone(),
+            };
+            let sums = rows.entry((row.owner, name, row.place.clone())).or_default();
+            *sums = [sums[0] + sign * row.resident, sums[1] + sign * row.swapped];
+        }
+        rows.retain(|_, sums| *sums != [0, 0]);
+        let rows = rows.into_iter().map(|((owner, name, place), [resident, swapped])| ResidentRow {
+            owner,
+            name,
+            place,
+            resident,
+            swapped,
+        });
+        self.rows = rows.collect();
+        self.rows.sort_by_key(|row| (Reverse(row.resident.abs()), Reverse(row.swapped.abs())));
+        self.before = Some(before.resident);
+        self.untouched.clear();
+        self
     }
 
     /// Sets the maximum number of rows of the table. Default: 12.
@@ -332,19 +407,28 @@ const SWAPPED: usize = 15;
 impl Display for ResidentMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let options = ProgramOptions::new().width(self.width).colour(self.colour).verbose(self.verbose);
-        let title = format!("Resident memory of the process: {}", bytes(self.resident.into()));
+        let mut title = format!("Resident memory of the process: {}", bytes(self.resident.into()));
+        if let Some(before) = self.before {
+            title += &format!(", before {}", bytes(before.into()));
+        }
         writeln!(f, "{}", bold(&title, &options))?;
+        let signed = |amount: i128| {
+            let plus = if self.before.is_some() && amount > 0 { "+" } else { "" };
+            format!("{plus}{}", bytes(amount))
+        };
         let has_swap = self.rows.iter().any(|row| row.swapped != 0);
         let amounts = |resident: i128, swapped: i128| {
             let swapped = match has_swap {
-                true => format!("  {:>13}", bytes(swapped)),
+                true => format!("  {:>13}", signed(swapped)),
                 false => String::new(),
             };
-            let share = percent(resident, self.resident.into());
-            format!("{:>13}{swapped}  {share:>7}  ", bytes(resident))
+            let share =
+                if self.before.is_some() { String::new() } else { percent(resident, self.resident.into()) };
+            format!("{:>13}{swapped}  {share:>7}  ", signed(resident))
         };
         let heading = if has_swap { "        swapped" } else { "" };
-        writeln!(f, "{}", bold(&format!("{:>13}{heading}  {:>7}  owner", "resident", "share"), &options))?;
+        let [amount, share] = if self.before.is_some() { ["change", ""] } else { ["resident", "share"] };
+        writeln!(f, "{}", bold(&format!("{amount:>13}{heading}  {share:>7}  owner"), &options))?;
         let (shown, further) = self.rows.split_at(self.shown());
         let before = AMOUNTS + if has_swap { SWAPPED } else { 0 };
         let mark = |row: &ResidentRow| match row.owner {
@@ -363,7 +447,7 @@ impl Display for ResidentMemory {
             let more = format!("({} more)", number(further.len() as i128));
             writeln!(f, "{}{}", amounts(resident, swapped), dim(&more, &options))?;
         }
-        if self.lazy_free > 0 {
+        if self.lazy_free > 0 && self.before.is_none() {
             writeln!(
                 f,
                 "The program has given {} of it back with MADV_FREE; the system takes it when memory is short.",

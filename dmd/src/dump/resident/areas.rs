@@ -119,6 +119,7 @@ fn push<T>(list: &mut DumpVec<T>, value: T) -> io::Result<()> {
 }
 
 /// An area for each mapping, with the owners that names and modules show.
+#[cold]
 pub(super) fn of_mappings(
     mappings: &KernelMappings,
     modules: &DumpModules,
@@ -133,6 +134,7 @@ pub(super) fn of_mappings(
     Ok(areas)
 }
 
+#[cold]
 fn owner(name: &[u8], mapping: &KernelMapping, modules: &DumpModules) -> AreaOwner {
     let holds = |module: &crate::dump::modules::DumpModule| {
         module.since.is_none() && (module.start..module.end).contains(&mapping.start)
@@ -149,6 +151,7 @@ fn owner(name: &[u8], mapping: &KernelMapping, modules: &DumpModules) -> AreaOwn
 
 /// Gives the parts of areas that lie in these ranges another owner. Areas with another owner than `from` keep it. The
 /// ranges are sorted, and do not overlap.
+#[cold]
 pub(super) fn overlay(
     areas: &DumpVec<MemoryArea>,
     ranges: &[OwnedRange],
@@ -177,6 +180,7 @@ pub(super) fn overlay(
 }
 
 /// The engine's own memory.
+#[cold]
 pub(super) fn of_engine() -> io::Result<DumpVec<OwnedRange>> {
     let mut ranges: DumpVec<OwnedRange> = pages::list();
     let page = memory::page_size() as usize;
@@ -195,6 +199,7 @@ pub(super) fn of_engine() -> io::Result<DumpVec<OwnedRange>> {
 }
 
 /// The mappings that hooks recorded.
+#[cold]
 pub(super) fn of_program() -> io::Result<DumpVec<OwnedRange>> {
     let mut ranges = pages::list();
     for range in MAPPINGS.hold().ranges() {
@@ -205,6 +210,7 @@ pub(super) fn of_program() -> io::Result<DumpVec<OwnedRange>> {
 }
 
 /// Sorts ranges. A range that overlaps the range before it loses the common part.
+#[cold]
 pub(super) fn sort(ranges: &mut DumpVec<OwnedRange>) {
     ranges.sort_unstable_by_key(|range| range.start);
     let mut end = 0;
@@ -220,6 +226,7 @@ const ARENA: usize = 64 << 20;
 
 /// The further heaps of glibc. The first words of each are the address of its arena, the heap before it, its size, and
 /// the bytes of it that are readable.
+#[cold]
 pub(super) fn of_arenas(areas: &[MemoryArea], mappings: &KernelMappings) -> io::Result<DumpVec<OwnedRange>> {
     let memory = OwnMemory::open();
     let mut ranges = pages::list();
@@ -270,6 +277,7 @@ const NUMBER: usize = 720;
 const CONTROL_BLOCK: usize = 2304;
 
 /// The stacks of all threads but the main thread's, and the names of all threads. The first name is the main thread's.
+#[cold]
 pub(super) fn of_threads(
     areas: &[MemoryArea],
     mappings: &KernelMappings,
@@ -285,8 +293,9 @@ pub(super) fn of_threads(
     if !fits {
         return Err(no_memory());
     }
+    // The kernel lists threads by number. The main thread comes first here, and the others stay in order.
     if let Some(main) = labels.iter().position(|label| label.number == process) {
-        labels.swap(0, main);
+        labels[..=main].rotate_right(1);
     }
     let memory = OwnMemory::open();
     let area_of = |address: usize| {
@@ -295,14 +304,19 @@ pub(super) fn of_threads(
         let area = areas.get(at).filter(may_hold);
         area.filter(|area| mappings.all[area.mapping].is_writable())
     };
-    let is_free = |ranges: &DumpVec<OwnedRange>, address: usize| {
-        !ranges.iter().any(|range| (range.start..range.end).contains(&address))
+    let is_free = |ranges: &[OwnedRange], address: usize| {
+        let at = ranges.partition_point(|range| range.end <= address);
+        ranges.get(at).is_none_or(|range| address < range.start)
     };
     let thread_of = |pointer: usize| {
         let mut number = [0; 4];
         let is_read = cfg!(target_arch = "x86_64") && memory.read(pointer + NUMBER, &mut number);
         let number = u64::from(u32::from_ne_bytes(number));
-        labels.iter().position(|label| is_read && label.number == number)
+        let (main, rest) = labels.split_first().filter(|_| is_read)?;
+        if main.number == number {
+            return Some(0);
+        }
+        rest.binary_search_by_key(&number, |label| label.number).ok().map(|at| at + 1)
     };
     let mut unnamed = None;
     for pointer in thread::pointers() {
@@ -313,16 +327,23 @@ pub(super) fn of_threads(
             area.end
         };
         let is_in = |label: &ThreadLabel| (area.start..end).contains(&label.stack);
-        let thread = thread_of(pointer).or_else(|| labels.iter().position(is_in));
+        let thread = thread_of(pointer);
+        if thread == Some(0) {
+            // The loader has made the control block of the main thread, which is not at the end of its stack.
+            continue;
+        }
+        let thread = thread.or_else(|| labels.iter().position(is_in));
         // A thread that runs, of another C library, has no name here.
         let thread = thread.unwrap_or_else(|| *unnamed.get_or_insert(labels.len()));
         let owner = AreaOwner::Stack { thread: thread as u32 };
         push(&mut ranges, OwnedRange::new(area.start..end, owner))?;
     }
+    sort(&mut ranges);
     // Threads that never allocated.
+    let known = ranges.len();
     for (thread, label) in labels.iter().enumerate().skip(1) {
         if let Some(area) = area_of(label.stack)
-            && is_free(&ranges, label.stack)
+            && is_free(&ranges[..known], label.stack)
         {
             let owner = AreaOwner::Stack { thread: thread as u32 };
             push(&mut ranges, OwnedRange::new(area.range(), owner))?;

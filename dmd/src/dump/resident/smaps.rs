@@ -18,11 +18,19 @@ pub(super) struct KernelMapping {
     pub(super) swapped: u64,
     /// Resident bytes that the program gave back with `MADV_FREE`: the kernel takes them when it needs memory.
     pub(super) lazy_free: u64,
+    /// Bytes of huge pages of hugetlbfs. The kernel does not count them as resident.
+    huge_private: u64,
+    huge_shared: u64,
 }
 
 impl KernelMapping {
     pub(super) fn range(&self) -> Range<usize> {
         self.start..self.end
+    }
+
+    /// Whether the mapping has pages in memory or in swap.
+    pub(super) fn has_pages(&self) -> bool {
+        self.resident + self.swapped + self.huge_private + self.huge_shared > 0
     }
 
     pub(super) fn is_writable(&self) -> bool {
@@ -52,6 +60,7 @@ impl KernelMappings {
         if first.is_changing { Self::read_once() } else { Ok(first) }
     }
 
+    #[cold]
     fn read_once() -> io::Result<Self> {
         let mut text = room(ROOM)?;
         // The room is touched before the list is made, so that reading the list does not change the list.
@@ -112,6 +121,7 @@ fn cut() -> io::Error {
     io::Error::from(io::ErrorKind::UnexpectedEof)
 }
 
+#[cold]
 fn parse(text: &[u8]) -> io::Result<DumpVec<KernelMapping>> {
     let mut all: DumpVec<KernelMapping> = pages::list();
     let (mut at, mut is_whole) = (0, true);
@@ -137,6 +147,8 @@ fn parse(text: &[u8]) -> io::Result<DumpVec<KernelMapping>> {
                     (&b"Rss:"[..], &mut mapping.resident),
                     (b"Swap:", &mut mapping.swapped),
                     (b"LazyFree:", &mut mapping.lazy_free),
+                    (b"Private_Hugetlb:", &mut mapping.huge_private),
+                    (b"Shared_Hugetlb:", &mut mapping.huge_shared),
                 ] {
                     if let Some(bytes) = kib(line, key) {
                         *value = bytes;
@@ -150,6 +162,7 @@ fn parse(text: &[u8]) -> io::Result<DumpVec<KernelMapping>> {
 }
 
 /// Parses the first line of a mapping: its range, its access, its offset, its device, its file's number, and its name.
+#[cold]
 fn header(line: &[u8], at: usize) -> Option<KernelMapping> {
     let mut rest = line;
     let mut column = || {
