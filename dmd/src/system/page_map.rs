@@ -4,13 +4,11 @@
 //! that was read and never written. Older kernels return eight bytes for each page.
 
 use core::ops::Range;
-use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
 
 use super::mapping::page_size;
 use super::pages::{self, DumpVec};
+use super::raw_file::RawFile;
 
 /// Neighbouring pages in the same state. All other pages have no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +94,7 @@ impl PageMap {
     /// Reads the pages of mappings, which are sorted by address.
     #[cold]
     pub(crate) fn read(wanted: impl Iterator<Item = PagesWanted>) -> io::Result<Self> {
-        let file = File::open("/proc/self/pagemap")?;
+        let file = RawFile::open(c"/proc/self/pagemap")?;
         let mut map = Self { runs: pages::list(), page: page_size() as usize };
         let mut has_scan = true;
         for wanted in wanted {
@@ -113,7 +111,7 @@ impl PageMap {
     }
 
     #[cold]
-    fn scan(&mut self, file: &File, range: &Range<usize>) -> io::Result<()> {
+    fn scan(&mut self, file: &RawFile, range: &Range<usize>) -> io::Result<()> {
         let begun = self.runs.len();
         let mut found = [ScannedRange { start: 0, end: 0, categories: 0 }; SCANNED];
         let mut start = range.start as u64;
@@ -129,7 +127,7 @@ impl PageMap {
                 ..ScanRequest::default()
             };
             // SAFETY: the request has the kernel's layout, and `found` is a place for `vec_len` ranges.
-            let count = unsafe { libc::ioctl(file.as_raw_fd(), SCAN, &raw mut request) };
+            let count = unsafe { libc::ioctl(file.descriptor(), SCAN, &raw mut request) };
             let Ok(count) = usize::try_from(count) else {
                 let error = io::Error::last_os_error();
                 if error.kind() == io::ErrorKind::Interrupted {
@@ -156,7 +154,7 @@ impl PageMap {
     /// neither a file nor an owner, so the pages with this look are pages of zeros if the mapping has exactly so many
     /// pages more than the kernel counts as resident.
     #[cold]
-    fn read_entries(&mut self, file: &File, wanted: &PagesWanted) -> io::Result<()> {
+    fn read_entries(&mut self, file: &RawFile, wanted: &PagesWanted) -> io::Result<()> {
         const ENTRY: usize = size_of::<u64>();
         let PagesWanted { range, resident } = wanted;
         let begun = self.runs.len();
@@ -167,7 +165,9 @@ impl PageMap {
             let mut at = range.start;
             while at < range.end {
                 let pages = ((range.end - at) / self.page).min(ENTRIES);
-                file.read_exact_at(&mut bytes[..pages * ENTRY], (at / self.page * ENTRY) as u64)?;
+                if !file.read_exact_at(&mut bytes[..pages * ENTRY], (at / self.page * ENTRY) as u64) {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
                 let (entries, _) = bytes[..pages * ENTRY].as_chunks::<ENTRY>();
                 for entry in entries.iter().map(|entry| u64::from_ne_bytes(*entry)) {
                     let looks_zero = entry & PRESENT != 0 && entry & (FILE | EXCLUSIVE) == 0;

@@ -1,10 +1,11 @@
 //! The kernel's list of the process's mappings, with the memory of each.
 
+use core::ffi::CStr;
 use core::ops::Range;
-use std::fs::File;
 use std::io::{self, Read};
 
 use crate::system::pages::{self, DumpVec};
+use crate::system::raw_file::RawFile;
 
 /// A mapping, as the kernel lists it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,7 +66,7 @@ impl KernelMappings {
         let mut text = room(ROOM)?;
         // The room is touched before the list is made, so that reading the list does not change the list.
         loop {
-            let filled = read("/proc/self/smaps", &mut text)?;
+            let filled = read(c"/proc/self/smaps", &mut text)?;
             if filled < text.len() {
                 text.truncate(filled);
                 break;
@@ -73,7 +74,7 @@ impl KernelMappings {
             text = room(text.len() * 4)?;
         }
         let mut line = [0; 1 << 12];
-        let filled = read("/proc/self/smaps_rollup", &mut line).unwrap_or(0);
+        let filled = read(c"/proc/self/smaps_rollup", &mut line).unwrap_or(0);
         let resident = line[..filled].split(|byte| *byte == b'\n').find_map(|line| kib(line, b"Rss:"));
         let all = parse(&text)?;
         let sum = all.iter().map(|mapping| mapping.resident).sum::<u64>();
@@ -96,8 +97,8 @@ fn room(bytes: usize) -> io::Result<DumpVec<u8>> {
     Ok(text)
 }
 
-fn read(path: &str, text: &mut [u8]) -> io::Result<usize> {
-    let mut file = File::open(path)?;
+fn read(path: &CStr, text: &mut [u8]) -> io::Result<usize> {
+    let mut file = RawFile::open(path)?;
     let mut filled = 0;
     while filled < text.len() {
         match file.read(&mut text[filled..]) {
