@@ -13,6 +13,8 @@ mod block_ends;
 mod block_starts;
 mod copies;
 mod counts;
+#[cfg(engine = "native")]
+mod mappings;
 mod marking;
 mod phase;
 mod sampling;

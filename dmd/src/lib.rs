@@ -44,7 +44,8 @@
 //! `backtrace`, and is slower. On other platforms [`Dmd`] only forwards calls. Programs can read dumps on every
 //! platform.
 //!
-//! DMD does not see memory outside of `malloc` and the wrapped allocator: mappings, stacks, static data.
+//! DMD records the blocks of `malloc` and of the wrapped allocator. On Linux, a dump also contains the other memory of
+//! the process by owner: mappings, stacks, static data. `libdmd.so` knows which function made a mapping.
 
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -104,6 +105,7 @@ cfg_if::cfg_if! {
             pub use crate::boundary::ending::HiddenHandler;
             pub use crate::boundary::engine_abi::table as engine_table;
             pub use crate::boundary::entry::reset;
+            pub use crate::boundary::mapping_hooks::{ForgottenMapping, record_mapping};
             pub use crate::boundary::self_test::{Allocator, run as run_self_test};
             pub use crate::boundary::preload::{
                 PreloadRecording, begin_move, commit_move, forget, has_no_record, listen_if_asked, may_record,

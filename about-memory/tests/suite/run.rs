@@ -259,7 +259,11 @@ fn a_summary_compares_the_heap_with_the_resident_memory() {
     for source in [&*large, tiny] {
         compile(folder.path(), "allocates", source, &["-O0"]);
         let text = summary(folder.path(), "./allocates");
-        assert!(text.contains("Peak: ") && !text.contains("resident"), "{text}");
+        assert!(text.contains("Peak: ") && !text.contains(start), "{text}");
+        assert!(
+            text.contains("Resident memory of the process: ") && text.contains("  live blocks\n"),
+            "{text}"
+        );
     }
 }
 

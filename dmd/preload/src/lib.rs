@@ -1,7 +1,7 @@
 //! libdmd.so: DMD for any Linux program, by `LD_PRELOAD`.
 //!
 //! The library forwards every call to the function that the program would have called without it, and records the
-//! block. It exports `malloc` and its family, the entry points of `dmd.h`, and calls that do the following: install
+//! block. It exports `malloc` and its family, `mmap` and its family, the entry points of `dmd.h`, and calls that do the following: install
 //! filters of system calls, install handlers of signals, start programs, wait for children, or would be disturbed by
 //! the engine's own threads. The library is empty on other systems.
 //!
@@ -35,6 +35,8 @@ mod later_objects;
 mod loaded_objects;
 #[allow(unsafe_code, reason = "functions for C")]
 mod malloc;
+#[allow(unsafe_code, reason = "functions for C")]
+mod mappings;
 #[allow(unsafe_code, reason = "a function for C")]
 mod plugins;
 #[allow(unsafe_code, reason = "functions for C")]

@@ -89,6 +89,12 @@ pub(crate) fn known() -> bool {
     REAL.state.load(Ordering::Acquire) == KNOWN || REAL.look_up()
 }
 
+/// Whether the functions are known. Never looks them up.
+#[inline(always)]
+pub(crate) fn are_known() -> bool {
+    REAL.state.load(Ordering::Acquire) == KNOWN
+}
+
 functions! {
     "C":
     malloc(bytes: usize) -> *mut c_void;
@@ -101,6 +107,16 @@ functions! {
     valloc(bytes: usize) -> *mut c_void;
     pvalloc(bytes: usize) -> *mut c_void;
     malloc_usable_size(block: *mut c_void) -> usize;
+    mmap(
+        at: *mut c_void,
+        bytes: usize,
+        access: c_int,
+        flags: c_int,
+        file: c_int,
+        offset: libc::off_t
+    ) -> *mut c_void;
+    munmap(at: *mut c_void, bytes: usize) -> c_int;
+    mremap(at: *mut c_void, bytes: usize, new_bytes: usize, flags: c_int, new_at: *mut c_void) -> *mut c_void;
     sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;
     signal(signal: c_int, handler: libc::sighandler_t) -> libc::sighandler_t;
     execve(path: *const c_char, words: CStrings, environment: CStrings) -> c_int;

@@ -41,6 +41,10 @@ lstat64
 malloc
 malloc_usable_size
 memalign
+mmap
+mmap64
+mremap
+munmap
 posix_memalign
 posix_spawn
 posix_spawnp

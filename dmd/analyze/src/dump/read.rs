@@ -6,6 +6,7 @@
 mod allocators;
 mod block;
 mod faults;
+mod memory;
 mod peak;
 mod tables;
 mod value;
@@ -23,6 +24,7 @@ use super::allocators::DumpAllocator;
 use super::frames::{CallId, CallTable};
 use super::keys::DumpKeys;
 use super::measurements::EngineMemory;
+use super::memory::ProcessMemory;
 use super::peak::{DumpPeak, DumpStatistics};
 use super::{BlockContents, Dump, DumpBlock, LoadedModule, ReporterAmounts};
 use crate::error::AnalyzeError;
@@ -133,6 +135,7 @@ pub fn read_from(reader: impl Read, options: &DumpReadOptions) -> Result<Dump, A
         process: None,
         resident_peak: None,
         measurements: EngineMemory::default(),
+        memory: None,
         peak: None,
         statistics: None,
         allocators: Vec::new(),
@@ -185,6 +188,7 @@ struct DumpReader<'o, R: Read> {
     process: Option<u64>,
     resident_peak: Option<u64>,
     measurements: EngineMemory,
+    memory: Option<Result<ProcessMemory, String>>,
     peak: Option<DumpPeak>,
     statistics: Option<DumpStatistics>,
     allocators: Vec<DumpAllocator>,
@@ -212,6 +216,7 @@ impl<R: Read> DumpReader<'_, R> {
             "dropped" => reader.dropped(),
             "process" => reader.process(),
             "measurements" => reader.measurements(),
+            "mappings" => reader.memory(),
             "peak" => reader.peak(),
             "statistics" => reader.statistics(),
             "reportPaths" => reader.reporters(),
