@@ -203,7 +203,7 @@ fn hook_allocators() {
 }
 
 /// Whether the program has threads other than the calling one.
-fn running_threads() -> RunningThreads {
+pub(crate) fn running_threads() -> RunningThreads {
     let tasks = std::fs::read_dir("/proc/self/task").map_or(usize::MAX, Iterator::count);
     if tasks <= 1 + engine_threads() { RunningThreads::None } else { RunningThreads::Some }
 }

@@ -4,56 +4,73 @@ use core::ffi::CStr;
 use std::sync::{Mutex, PoisonError};
 
 use dmd_redirect::elf::ElfFile;
-use dmd_redirect::{AllocatorPlan, RefusalReason, plan_redirects};
+use dmd_redirect::{AllocatorPlan, plan_redirects};
 use engine::__private::{
     LINKED_MARK, LinkedAllocator, add_linked_allocator, may_record, own_allocations, say,
 };
 
-use crate::loaded_objects::{LoadedObject, MappedFile, MemoryImage, all};
+use crate::loaded_objects::{LoadedObject, MappedFile, MemoryImage, PinnedObject, all};
 use crate::plugins;
 use crate::redirections::{AppliedPlan, RunningThreads, apply};
 
-/// A file that was looked at.
-struct SeenObject {
+/// A loaded file that was looked at.
+struct KnownObject {
+    path: Vec<u8>,
+    headers: usize,
     distance: usize,
-    applied: Vec<AppliedPlan>,
+    /// An object with hooks stays loaded: the program may have copied the address of a hook.
+    _pin: Option<PinnedObject>,
+}
+
+impl KnownObject {
+    fn is(&self, object: &LoadedObject) -> bool {
+        (self.distance, self.headers) == (object.distance, object.headers()) && self.path == object.path
+    }
 }
 
 /// All files that were looked at and are still loaded.
-static SEEN: Mutex<Vec<SeenObject>> = Mutex::new(Vec::new());
+static KNOWN: Mutex<Vec<KnownObject>> = Mutex::new(Vec::new());
 
 /// Hooks the allocators of all loaded files. Called once, before the program's own code runs.
 pub(crate) fn hook_all() {
     if may_record() {
-        hook_new();
+        own_allocations(|| hook_unknown(true, RunningThreads::None));
         plugins::start();
     }
 }
 
 /// Hooks the allocators of files that were loaded since the last call.
-pub(crate) fn hook_new() {
+pub(crate) fn hook_new(threads: RunningThreads) {
+    own_allocations(|| hook_unknown(false, threads));
+}
+
+fn hook_unknown(is_start: bool, threads: RunningThreads) {
     // In the child of a fork, another thread of the parent may hold the lock for ever.
-    let Ok(mut seen) = SEEN.try_lock() else { return };
-    own_allocations(|| {
-        let is_first = seen.is_empty();
-        let objects = all();
-        let stays = |seen: &SeenObject| {
-            let object = objects.iter().find(|object| object.distance == seen.distance);
-            object.is_some_and(|object| seen.applied.iter().all(|plan| plan.is_in_effect(object)))
-        };
-        seen.retain(stays);
-        for (index, object) in objects.iter().enumerate() {
-            if seen.iter().all(|seen| seen.distance != object.distance) {
-                let applied = hook(object, index == 0 || !is_first, RunningThreads::None, &mut |allocator| {
-                    if let Some(obstacle) = &allocator.obstacle {
-                        say(&format!("{} inside {}: {obstacle}", allocator.name, allocator.place));
-                    }
-                    add_linked_allocator(allocator);
-                });
-                seen.push(SeenObject { distance: object.distance, applied });
-            }
+    let Ok(mut known) = KNOWN.try_lock() else { return };
+    let objects = all();
+    for (index, object) in objects.iter().enumerate() {
+        if known.iter().any(|known| known.is(object)) {
+            continue;
         }
-    });
+        // Wait until the loader has relocated the object, and keep it loaded.
+        let pin = if is_start { None } else { object.pin() };
+        let is_program = index == 0;
+        if !is_start && !is_program && pin.is_none() {
+            continue;
+        }
+        let applied = hook(object, is_program || !is_start, threads, &mut |allocator| {
+            if let Some(obstacle) = &allocator.obstacle {
+                say(&format!("{} inside {}: {obstacle}", allocator.name, allocator.place));
+            }
+            add_linked_allocator(allocator);
+        });
+        let LoadedObject { path, distance, .. } = object;
+        let (path, headers) = (path.clone(), object.headers());
+        // The list has one entry for each place.
+        known.retain(|known| known.distance != *distance || known.headers != headers);
+        let pin = pin.filter(|_| !applied.is_empty());
+        known.push(KnownObject { path, headers, distance: *distance, _pin: pin });
+    }
 }
 
 /// Whether this library is the object.
@@ -77,7 +94,7 @@ fn hook(
     }
     let image = MemoryImage { object, machine: elf.machine(), is_relocatable: elf.is_relocatable() };
     let mut plans = plan_redirects(&elf, &elf, &image);
-    if plans.iter().any(|plan| matches!(plan.plan, Err(RefusalReason::Stripped)))
+    if elf.symbols().is_none()
         && let Some(debug) = debug_file(&elf)
         && let Some(symbols) = debug.elf()
     {

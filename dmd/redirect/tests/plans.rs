@@ -111,7 +111,15 @@ fn x86_64() -> (Vec<u8>, Vec<(&'static str, u64, u64)>) {
     code.extend([&[0xbf][..], &(free as u32).to_le_bytes()].concat());
     code.push(0xc3);
     let length = code.len() as u64 - 32;
-    (code, vec![("mi_malloc", malloc, 16), ("mi_free", free, 16), ("main", main, length)])
+    (
+        code,
+        vec![
+            ("mi_malloc", malloc, 16),
+            ("mi_free", free, 16),
+            ("main", main, length),
+            ("_mi_page", malloc, 0),
+        ],
+    )
 }
 
 #[test]
@@ -143,14 +151,19 @@ fn code_of_aarch64() {
         0x97ff_fffe,     // main: bl mi_malloc
         0x17ff_fffe,     // b mi_free
         0x9000_0008,     // adrp x8, page of the code
-        0xaa01_03e0,     // mov x0, x1
         0x9100_1108,     // add x8, x8, #4
+        0xaa01_03e0,     // mov x0, x1
         0x9000_0009,     // adrp x9, page of the code
         0xf940_0529,     // ldr x9, [x9, #8]
         0x9100_1129,     // add x9, x9, #4: x9 has another value
     ];
     let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let symbols = [("_rjem_malloc", CODE, 4), ("_rjem_sdallocx", CODE + 4, 4), ("main", CODE + 8, 32)];
+    let symbols = [
+        ("_rjem_malloc", CODE, 4),
+        ("_rjem_sdallocx", CODE + 4, 4),
+        ("main", CODE + 8, 32),
+        ("_rjem_je_arena", CODE, 0),
+    ];
     let file = file(AARCH64, &code, &[CODE], &symbols);
     let branch = ReferenceForm::Code(CodeReference::Branch);
     assert_eq!(
@@ -159,7 +172,7 @@ fn code_of_aarch64() {
             (DATA, "malloc", ReferenceForm::Word),
             (CODE + 8, "malloc", branch),
             (CODE + 12, "sdallocx", branch),
-            (CODE + 16, "sdallocx", ReferenceForm::Code(CodeReference::PagePair(8))),
+            (CODE + 16, "sdallocx", ReferenceForm::Code(CodeReference::PagePair(4))),
         ]
     );
 }
@@ -169,7 +182,7 @@ fn what_cannot_be_redirected_is_refused() {
     let (code, symbols) = x86_64();
     let with = |more: &[(&'static str, u64, u64)]| [&symbols[..], more].concat();
     // No one refers to the functions.
-    let (unused, functions) = (vec![0xc3; 64], &symbols[..2]);
+    let (unused, functions) = (vec![0xc3; 64], &[symbols[0], symbols[1], symbols[3]][..]);
     assert!(lines(&file(X86_64, &unused, &[], functions)).is_empty());
     // Two functions have one name.
     let line = &lines(&file(X86_64, &code, &[], &with(&[("mi_free", CODE + 17, 1)])))[0];
@@ -177,17 +190,27 @@ fn what_cannot_be_redirected_is_refused() {
     // A function that a hook cannot follow is called.
     let line = &lines(&file(X86_64, &code, &[CODE + 20], &with(&[("mi_heap_destroy", CODE + 20, 1)])))[0];
     assert!(line.contains("the program calls mi_heap_destroy, "), "{line}");
+    // A program with functions of the same names, and without the allocator.
+    assert!(lines(&file(X86_64, &code, &[], &symbols[..3])).is_empty());
+    // A compiler made a copy of a function, which the program calls.
+    let line = &lines(&file(X86_64, &code, &[CODE + 20], &with(&[("mi_free.constprop.0", CODE + 20, 1)])))[0];
+    assert!(line.contains("its functions are inlined"), "{line}");
     // Only allocations are called.
     let line = &lines(&file(X86_64, &unused, &[CODE], functions))[0];
     assert!(line.contains("its functions are inlined"), "{line}");
     // The function is outside of the code.
-    let line =
-        &lines(&file(X86_64, &unused, &[CODE, DATA], &[("mi_malloc", CODE, 1), ("mi_free", DATA, 1)]))[0];
+    let line = &lines(&file(
+        X86_64,
+        &unused,
+        &[CODE, DATA],
+        &[("mi_malloc", CODE, 1), ("mi_free", DATA, 1), ("_mi_page", CODE, 0)],
+    ))[0];
     assert!(line.contains("mi_free is not in the program's code"), "{line}");
     // Bytes that look like a call are in the middle of an instruction: mov eax, imm32; nop ...
     let mut hidden = vec![0xcc; 32];
     hidden.extend([&[0xb8, 0, 0, 0, 0xe8][..], &distance(CODE + 41, CODE), &[0xc3]].concat());
-    let symbols = [("mi_malloc", CODE, 16), ("mi_free", CODE + 16, 16), ("main", CODE + 32, 10)];
+    let symbols =
+        [("mi_malloc", CODE, 16), ("mi_free", CODE + 16, 16), ("main", CODE + 32, 10), ("_mi_page", CODE, 0)];
     let line = &lines(&file(X86_64, &hidden, &[CODE + 16], &symbols))[0];
     assert!(line.contains("a part of the code may be a call of mi_malloc, or not"), "{line}");
 }
