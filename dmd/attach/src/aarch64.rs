@@ -25,6 +25,11 @@ pub(crate) fn result(registers: &ThreadRegisters) -> u64 {
     registers.regs[0]
 }
 
+/// Calls `each` for the registers that code may use for the address of a function.
+pub(crate) fn for_each_kept(registers: &mut ThreadRegisters, each: impl FnMut(&mut u64)) {
+    registers.regs[..30].iter_mut().for_each(each);
+}
+
 /// The address of the thread's own data is in another set of registers.
 pub(crate) fn thread_pointer(_: &ThreadRegisters) -> Option<u64> {
     None

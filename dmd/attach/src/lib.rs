@@ -25,6 +25,7 @@
 //! session     attach and detach: the steps, each a call in the process
 //! keeper      a process of its own that makes the steps, so that a thread always gets its registers back
 //! call        one call of a function by a stopped thread
+//! copies      addresses of functions in registers and on stacks
 //! moment      chooses the thread
 //! unwind      the frames of a stopped thread
 //! object      an ELF object in the memory of the process: symbols, unwind tables
@@ -47,6 +48,7 @@ cfg_if::cfg_if! {
         #[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]
         mod arch;
         mod call;
+        mod copies;
         #[allow(unsafe_code, reason = "makes a process")]
         mod keeper;
         mod moment;

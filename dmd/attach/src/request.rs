@@ -57,6 +57,9 @@ pub struct AttachReply {
     pub heap_before: Option<u64>,
     /// The allocators that the program links.
     pub allocators: Vec<StaticAllocator>,
+    /// The number of addresses of functions that threads held in registers or on their stacks, and that now lead to
+    /// the library.
+    pub copies: u64,
     /// The time for which one thread of the process was stopped, or made the calls.
     pub stopped: Duration,
 }

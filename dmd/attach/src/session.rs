@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::time::Instant;
 
 use crate::call::CallingThread;
+use crate::copies;
 use crate::error::AttachError;
 use crate::keeper;
 use crate::moment::{self, is_c_library, is_loader};
@@ -37,18 +38,26 @@ pub fn attach(process: u32, request: &AttachRequest<'_>) -> Result<AttachReply, 
     let wishes = wishes(request)?;
     let text = keeper::run(LONGEST, || as_text(attach_here(&target, &objects, request.library, &wishes)))?;
     let lines = ReplyLines::parse(&text)?;
-    let report = lines.number("allocators").map(|report| allocators(&target, report)).transpose()?;
+    let report = lines.number("allocators").map(|report| allocator_report(&target, report)).transpose()?;
+    let report = report.unwrap_or_default();
+    let moved: Vec<_> = [lines.0, &report].into_iter().flat_map(moved_functions).collect();
+    // A thread that cannot be stopped keeps its copies: then blocks that it frees stay in dumps.
+    let copied = keeper::run(LONGEST, || match copies::replace(&target, &moved) {
+        Ok(count) => format!("ok\ncopies {count}\n"),
+        Err(error) => format!("error {error}\n"),
+    })?;
     Ok(AttachReply {
         slots: lines.number("slots").unwrap_or(0),
         objects: lines.number("objects").unwrap_or(0),
         heap_before: lines.number("before"),
-        allocators: report.unwrap_or_default(),
+        allocators: allocators(&report),
+        copies: ReplyLines::parse(&copied).ok().and_then(|lines| lines.number("copies")).unwrap_or(0),
         stopped: Duration::from_nanos(lines.number("stopped").unwrap_or(0)),
     })
 }
 
 /// Waits for the library's report about the program's own allocators.
-fn allocators(target: &TargetProcess, report: u64) -> Result<Vec<StaticAllocator>, AttachError> {
+fn allocator_report(target: &TargetProcess, report: u64) -> Result<String, AttachError> {
     const BETWEEN: Duration = Duration::from_millis(2);
     let until = Instant::now() + LONGEST;
     while target.word(report).ok_or(AttachError::Ended)? == 0 {
@@ -59,15 +68,26 @@ fn allocators(target: &TargetProcess, report: u64) -> Result<Vec<StaticAllocator
         }
         std::thread::sleep(BETWEEN);
     }
-    let text = target.text(report + 8, 2040);
-    let lines = text.lines().filter_map(|line| {
+    Ok(target.text(report + 8, 2040))
+}
+
+/// The lines `moved OLD NEW`: the addresses of functions and of those that now stand for them.
+fn moved_functions(text: &str) -> impl Iterator<Item = (u64, u64)> {
+    text.lines().filter_map(|line| {
+        let (old, new) = line.strip_prefix("moved ")?.split_once(' ')?;
+        Some((old.parse().ok()?, new.parse().ok()?))
+    })
+}
+
+fn allocators(report: &str) -> Vec<StaticAllocator> {
+    let lines = report.lines().filter_map(|line| {
         if let Some(name) = line.strip_prefix("hooked ") {
             return Some(StaticAllocator { name: name.to_owned(), refusal: None });
         }
         let (name, refusal) = line.strip_prefix("unhooked ")?.split_once(": ")?;
         Some(StaticAllocator { name: name.to_owned(), refusal: Some(refusal.to_owned()) })
     });
-    Ok(lines.collect())
+    lines.collect()
 }
 
 /// Ends an attachment. The library stays loaded, and the next attachment uses it.

@@ -30,6 +30,20 @@ pub(crate) fn result(registers: &ThreadRegisters) -> u64 {
     registers.rax
 }
 
+/// Calls `each` for the registers that code may use for the address of a function.
+pub(crate) fn for_each_kept(registers: &mut ThreadRegisters, mut each: impl FnMut(&mut u64)) {
+    let r = registers;
+    let kept = [
+        &mut r.rbx, &mut r.rbp, &mut r.r8, &mut r.r9, &mut r.r10, &mut r.r12, &mut r.r13, &mut r.r14,
+        &mut r.r15, &mut r.rcx, &mut r.rdx, &mut r.rsi, &mut r.rdi,
+    ];
+    kept.into_iter().for_each(&mut each);
+    // In a system call, this register is the call's number or result.
+    if r.orig_rax as i64 == -1 {
+        each(&mut r.rax);
+    }
+}
+
 /// The address of the thread's own data.
 pub(crate) fn thread_pointer(registers: &ThreadRegisters) -> Option<u64> {
     Some(registers.fs_base)

@@ -17,8 +17,9 @@ use engine::__private::{
 };
 
 use crate::injected::{self, is_attached, is_injected, program_function};
+use crate::loaded_objects::all;
 use crate::malloc::OLDER_FREED;
-use crate::redirect::{Direction, RedirectCounts, has_new_objects, redirect, redirect_late_stubs};
+use crate::redirect::{Direction, RedirectCounts, has_new_objects, moved, redirect, redirect_late_stubs};
 use crate::redirections::RunningThreads;
 use crate::{later_objects, real, static_allocators};
 
@@ -137,6 +138,7 @@ fn begin(wishes: &CStr, reply: &mut Reply) -> Result<(), String> {
             reply.line(format_args!("slots {slots}"));
             reply.line(format_args!("objects {objects}"));
             after_a_moment(redirect_late_stubs);
+            moved().for_each(|(old, new)| reply.line(format_args!("moved {old} {new}")));
             hook_allocators();
             reply.line(format_args!("allocators {}", (&raw const REPORT).addr()));
             Ok(())
@@ -188,16 +190,16 @@ impl AllocatorReport {
     }
 }
 
-/// Hooks the program's own allocators: at once if it has one thread, or else on a thread of the engine.
+/// Hooks the allocators inside of the program and its libraries: at once if it has one thread, or else on a thread of the engine.
 fn hook_allocators() {
     REPORT.is_ready.store(0, Ordering::SeqCst);
     own_allocations(|| {
-        let Some(program) = static_allocators::program() else { return REPORT.set("") };
+        let objects = all();
         if running_threads() == RunningThreads::None {
-            return REPORT.set(&static_allocators::attach_to(program, RunningThreads::None));
+            return REPORT.set(&static_allocators::attach_to(objects, RunningThreads::None));
         }
         on_engine_thread(move || {
-            REPORT.set(&static_allocators::attach_to(program, RunningThreads::Some));
+            REPORT.set(&static_allocators::attach_to(objects, RunningThreads::Some));
         });
     });
 }

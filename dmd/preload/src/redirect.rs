@@ -168,6 +168,15 @@ pub(crate) fn redirect(direction: Direction) -> Result<RedirectCounts, String> {
     search.result
 }
 
+/// The addresses of the program's functions that allocate and free, each with the address of the function here.
+pub(crate) fn moved() -> impl Iterator<Item = (usize, usize)> {
+    const ALLOCATES: usize = 11;
+    HOOKS[..ALLOCATES].iter().zip(&REAL).filter_map(|(hook, real)| {
+        let real = real.load(Ordering::Relaxed).addr();
+        (real != 0).then_some((real, hook.here.addr()))
+    })
+}
+
 /// Redirects words that a stub has set meanwhile. Only an engine thread calls this, some time after a redirection.
 pub(crate) fn redirect_late_stubs() {
     let lazy = core::mem::take(&mut *LAZY.lock().unwrap_or_else(PoisonError::into_inner));

@@ -137,6 +137,14 @@ impl AppliedPlan {
         refused == 0
     }
 
+    /// The addresses of functions, each with the address of its hook. A function may come up several times.
+    pub(crate) fn moved(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.changes.iter().filter_map(|change| match *change {
+            MemoryChange::Word { old, new, .. } => Some((old, new)),
+            MemoryChange::Code { .. } => None,
+        })
+    }
+
     /// Whether code was changed, which is possible only while no other thread runs.
     pub(crate) fn has_code(&self) -> bool {
         self.changes.iter().any(|change| matches!(change, MemoryChange::Code { .. }))

@@ -135,53 +135,67 @@ fn hook_family(
     (LinkedAllocator { name, place, functions, references, obstacle }, applied.ok())
 }
 
-/// The hooked allocators of a program that was running before.
-struct AttachedProgram {
+/// A file of a program that was running before, with its hooked allocators.
+struct AttachedObject {
     object: LoadedObject,
-    plans: Vec<AppliedPlan>,
-    text: String,
+    /// The plans, each with the name of its allocator.
+    plans: Vec<(&'static str, AppliedPlan)>,
 }
 
-static ATTACHED: Mutex<Option<AttachedProgram>> = Mutex::new(None);
+impl AttachedObject {
+    fn is_same(&self, object: &LoadedObject) -> bool {
+        (self.object.distance, &self.object.path) == (object.distance, &object.path)
+    }
 
-/// The program itself.
-pub(crate) fn program() -> Option<LoadedObject> {
-    all().into_iter().next()
+    /// The plans that can change now: code changes only while no other thread runs.
+    fn changeable(&self, threads: RunningThreads) -> impl Iterator<Item = &AppliedPlan> {
+        let plans = self.plans.iter().map(|(_, plan)| plan);
+        plans.filter(move |plan| threads == RunningThreads::None || !plan.has_code())
+    }
 }
 
-/// Hooks the allocators of the program, which runs already. Returns a line for each allocator: `hooked NAME` or
-/// `unhooked NAME: REASON`. `object` is the [`program`].
-pub(crate) fn attach_to(object: LoadedObject, threads: RunningThreads) -> String {
+static ATTACHED: Mutex<Vec<AttachedObject>> = Mutex::new(Vec::new());
+
+/// Hooks the allocators of the loaded files `objects` of a program that runs already. Returns a line for each
+/// allocator: `hooked NAME` or `unhooked NAME: REASON`.
+pub(crate) fn attach_to(objects: Vec<LoadedObject>, threads: RunningThreads) -> String {
     let mut attached = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = &*attached {
-        let plans = known.plans.iter().filter(|plan| threads == RunningThreads::None || !plan.has_code());
-        plans.for_each(|plan| _ = plan.redo(&known.object));
-        return known.text.clone();
-    }
+    attached.retain(|known| objects.iter().any(|object| known.is_same(object)));
     let mut text = String::new();
-    let plans = hook(&object, true, threads, &mut |allocator| {
-        let name = allocator.name;
-        match &allocator.obstacle {
-            None => text.push_str(&format!("hooked {name}\n")),
-            Some(obstacle) => text.push_str(&format!("unhooked {name}: {obstacle}\n")),
-        }
-        if allocator.obstacle.is_none() {
-            add_linked_allocator(allocator);
-        }
-    });
-    // A refusal may be about this moment only, for example about other threads.
-    if !plans.is_empty() {
-        *attached = Some(AttachedProgram { object, plans, text: text.clone() });
+    for known in &*attached {
+        known.changeable(threads).for_each(|plan| _ = plan.redo(&known.object));
+        known.plans.iter().for_each(|(name, _)| text.push_str(&format!("hooked {name}\n")));
     }
+    for (index, object) in objects.into_iter().enumerate() {
+        if attached.iter().any(|known| known.is_same(&object)) {
+            continue;
+        }
+        let mut names = Vec::new();
+        let plans = hook(&object, index == 0, threads, &mut |allocator| match &allocator.obstacle {
+            None => {
+                text.push_str(&format!("hooked {}\n", allocator.name));
+                names.push(allocator.name);
+                add_linked_allocator(allocator);
+            }
+            Some(obstacle) => text.push_str(&format!("unhooked {}: {obstacle}\n", allocator.name)),
+        });
+        // A refusal may be about this moment only, for example about other threads.
+        if !plans.is_empty() {
+            attached.push(AttachedObject { object, plans: names.into_iter().zip(plans).collect() });
+        }
+    }
+    let plans = attached.iter().flat_map(|known| &known.plans);
+    let moved = plans.flat_map(|(_, plan)| plan.moved());
+    moved.for_each(|(old, new)| text.push_str(&format!("moved {old} {new}\n")));
     text
 }
 
 /// Undoes [`attach_to`]. Hooks in code stay if other threads run: they record nothing any more.
 pub(crate) fn detach(threads: RunningThreads) {
+    let objects = all();
     let attached = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner);
-    let plans = attached.iter().flat_map(|known| known.plans.iter().map(|plan| (&known.object, plan)));
-    for (object, plan) in plans.filter(|(_, plan)| threads == RunningThreads::None || !plan.has_code()) {
-        plan.undo(object);
+    for known in attached.iter().filter(|known| objects.iter().any(|object| known.is_same(object))) {
+        known.changeable(threads).for_each(|plan| _ = plan.undo(&known.object));
     }
 }
 
