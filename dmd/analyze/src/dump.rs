@@ -22,7 +22,7 @@ use dmd_format::Mode;
 pub use allocators::DumpAllocator;
 pub use faulty_pointer::ReportFaultKind;
 pub use frame::CallFrame;
-pub use memory::{MemoryArea, MemoryOwner, ProcessMemory};
+pub use memory::{MemoryArea, MemoryByOwner, MemoryOwner};
 pub use outline::{HeapAt, RecordingOutline};
 pub use peak::{DumpPeak, DumpStatistics, DumpTime};
 pub use read::{DumpReadOptions, read, read_from, read_with};
@@ -124,7 +124,7 @@ pub struct Dump {
     pub(crate) resident_peak: Option<u64>,
     /// The memory of the process by owner, or the reason why the process could not read it. `None` for dumps of
     /// Firefox, of older versions and of other systems than Linux.
-    pub(crate) memory: Option<Result<ProcessMemory, String>>,
+    pub(crate) memory: Option<Result<MemoryByOwner, String>>,
     /// The time whose blocks the dump shows.
     pub(crate) shown: DumpTime,
     pub(crate) peak: Option<DumpPeak>,

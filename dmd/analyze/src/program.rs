@@ -25,6 +25,7 @@ mod text;
 mod timeline;
 mod tree;
 
+pub use crate::dump::{MemoryArea, MemoryByOwner, MemoryOwner};
 pub use crate::names::{FoldReason, FoldRules, Workspace};
 pub use change::{BeforeAfter, HeapChange};
 pub use growth::{GrowthJson, GrowthText, HeapGrowth};

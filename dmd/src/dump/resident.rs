@@ -12,7 +12,6 @@ use std::io::{self, Write};
 
 use super::json::JsonWriter;
 use super::modules::DumpModules;
-use crate::boundary::dumping::are_hooks_here;
 use crate::engine::ENGINE;
 use crate::system::page_map::{PageBytes, PageMap, PagesWanted};
 use crate::system::pages::{self, DumpVec};
@@ -250,8 +249,8 @@ fn areas(
     mappings: &KernelMappings,
     modules: &DumpModules,
 ) -> io::Result<(DumpVec<MemoryArea>, DumpVec<ThreadLabel>)> {
-    let mut all = areas::of_mappings(mappings, modules)?;
-    if are_hooks_here() {
+    let mut all = areas::mapping_areas(mappings, modules)?;
+    if ENGINE.is_preloaded() {
         // The engine's own library.
         let here = (&raw const ENGINE).addr();
         let holds = |module: &super::modules::DumpModule| {
@@ -263,12 +262,12 @@ fn areas(
         }
     }
     let is_unknown = |owner| owner == AreaOwner::Unknown;
-    let all = areas::overlay(&all, &areas::of_engine()?, is_unknown)?;
+    let all = areas::overlay(&all, &areas::engine_ranges()?, is_unknown)?;
     let is_mapped = |owner| matches!(owner, AreaOwner::Unknown | AreaOwner::File);
-    let all = areas::overlay(&all, &areas::of_program()?, is_mapped)?;
-    let (stacks, threads) = areas::of_threads(&all, mappings)?;
+    let all = areas::overlay(&all, &areas::program_ranges()?, is_mapped)?;
+    let (stacks, threads) = areas::thread_stacks(&all, mappings)?;
     let all = areas::overlay(&all, &stacks, AreaOwner::may_be_stack)?;
-    let arenas = areas::of_arenas(&all, mappings)?;
+    let arenas = areas::arena_ranges(&all, mappings)?;
     let all = areas::overlay(&all, &arenas, is_unknown)?;
     Ok((all, threads))
 }

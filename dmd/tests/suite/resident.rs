@@ -1,6 +1,7 @@
 //! The resident memory of dumps: of blocks, of mappings, and of the whole process.
 
-use dmd::analyze::{self, Analysis, AnalyzeOptions, MemoryOwner, RecordKind};
+use dmd::analyze::program::{MemoryArea, MemoryOwner};
+use dmd::analyze::{self, Analysis, AnalyzeOptions, RecordKind};
 use serde_json::Value;
 
 use crate::support::{preloaded, read_dump, succeed, victim};
@@ -81,7 +82,7 @@ fn adds_up(file: &std::path::Path) {
         assert!(area.live_resident <= area.resident, "{area:?}");
         assert!(area.resident + area.swapped <= area.bytes, "{area:?}");
     }
-    let of_areas = |amount: fn(&analyze::MemoryArea) -> u64| memory.areas.iter().map(amount).sum::<u64>();
+    let of_areas = |amount: fn(&MemoryArea) -> u64| memory.areas.iter().map(amount).sum::<u64>();
     let [blocks, live, resident] =
         [of_areas(|area| area.blocks), of_areas(|area| area.live), of_areas(|area| area.live_resident)];
     assert!(memory.areas.iter().any(|area| area.owner == MemoryOwner::Dmd && area.resident > 0));

@@ -112,7 +112,7 @@ impl MemoryArea {
 /// The memory of a process at the time of its dump.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct ProcessMemory {
+pub struct MemoryByOwner {
     /// The bytes of a page.
     pub page_size: u64,
     /// The resident bytes of the process, by the kernel's own sum.
@@ -129,7 +129,7 @@ impl Dump {
     /// # Errors
     ///
     /// Returns the reason why the dump does not have it.
-    pub fn memory(&self) -> Result<&ProcessMemory, AnalyzeError> {
+    pub fn memory(&self) -> Result<&MemoryByOwner, AnalyzeError> {
         match &self.memory {
             Some(Ok(memory)) => Ok(memory),
             Some(Err(reason)) => Err(AnalyzeError::MemoryUnreadable(reason.clone())),

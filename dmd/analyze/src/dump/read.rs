@@ -24,7 +24,7 @@ use super::allocators::DumpAllocator;
 use super::frames::{CallId, CallTable};
 use super::keys::DumpKeys;
 use super::measurements::EngineMemory;
-use super::memory::ProcessMemory;
+use super::memory::MemoryByOwner;
 use super::peak::{DumpPeak, DumpStatistics};
 use super::{BlockContents, Dump, DumpBlock, LoadedModule, ReporterAmounts};
 use crate::error::AnalyzeError;
@@ -188,7 +188,7 @@ struct DumpReader<'o, R: Read> {
     process: Option<u64>,
     resident_peak: Option<u64>,
     measurements: EngineMemory,
-    memory: Option<Result<ProcessMemory, String>>,
+    memory: Option<Result<MemoryByOwner, String>>,
     peak: Option<DumpPeak>,
     statistics: Option<DumpStatistics>,
     allocators: Vec<DumpAllocator>,

@@ -120,7 +120,7 @@ impl ResidentColumns {
         format!("  {:>13}{swapped}  {:>13}", "resident", "untouched")
     }
 
-    fn of(&self, sums: BlockSums) -> String {
+    fn amounts(&self, sums: BlockSums) -> String {
         let column = |amount: i128| format!("  {:>13}", format!("{}{}", self.mark, bytes(amount)));
         let swapped = if self.has_swap { column(sums.swapped) } else { String::new() };
         format!("{}{swapped}{}", column(sums.resident()), column(sums.untouched))
@@ -180,7 +180,7 @@ impl Display for HeapSummary {
         let before = AMOUNTS + heading.len();
         // A narrow column of names would not be readable.
         let width = self.width.max(before + LEAST_NAMES);
-        let of = |sums| columns.as_ref().map(|columns| columns.of(sums)).unwrap_or_default();
+        let of = |sums| columns.as_ref().map(|columns| columns.amounts(sums)).unwrap_or_default();
         for (index, table) in self.tables.iter().enumerate() {
             if index > 0 {
                 f.write_str("\n")?;

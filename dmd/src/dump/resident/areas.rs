@@ -120,7 +120,7 @@ fn push<T>(list: &mut DumpVec<T>, value: T) -> io::Result<()> {
 
 /// An area for each mapping, with the owners that names and modules show.
 #[cold]
-pub(super) fn of_mappings(
+pub(super) fn mapping_areas(
     mappings: &KernelMappings,
     modules: &DumpModules,
 ) -> io::Result<DumpVec<MemoryArea>> {
@@ -181,7 +181,7 @@ pub(super) fn overlay(
 
 /// The engine's own memory.
 #[cold]
-pub(super) fn of_engine() -> io::Result<DumpVec<OwnedRange>> {
+pub(super) fn engine_ranges() -> io::Result<DumpVec<OwnedRange>> {
     let mut ranges: DumpVec<OwnedRange> = pages::list();
     let page = memory::page_size() as usize;
     let whole = |range: Range<usize>| {
@@ -200,7 +200,7 @@ pub(super) fn of_engine() -> io::Result<DumpVec<OwnedRange>> {
 
 /// The mappings that hooks recorded.
 #[cold]
-pub(super) fn of_program() -> io::Result<DumpVec<OwnedRange>> {
+pub(super) fn program_ranges() -> io::Result<DumpVec<OwnedRange>> {
     let mut ranges = pages::list();
     for range in MAPPINGS.hold().ranges() {
         let owner = AreaOwner::Mapping { trace: range.trace };
@@ -227,7 +227,10 @@ const ARENA: usize = 64 << 20;
 /// The further heaps of glibc. The first words of each are the address of its arena, the heap before it, its size, and
 /// the bytes of it that are readable.
 #[cold]
-pub(super) fn of_arenas(areas: &[MemoryArea], mappings: &KernelMappings) -> io::Result<DumpVec<OwnedRange>> {
+pub(super) fn arena_ranges(
+    areas: &[MemoryArea],
+    mappings: &KernelMappings,
+) -> io::Result<DumpVec<OwnedRange>> {
     let memory = OwnMemory::open();
     let mut ranges = pages::list();
     for area in areas {
@@ -278,7 +281,7 @@ const CONTROL_BLOCK: usize = 2304;
 
 /// The stacks of all threads but the main thread's, and the names of all threads. The first name is the main thread's.
 #[cold]
-pub(super) fn of_threads(
+pub(super) fn thread_stacks(
     areas: &[MemoryArea],
     mappings: &KernelMappings,
 ) -> io::Result<(DumpVec<OwnedRange>, DumpVec<ThreadLabel>)> {

@@ -5,7 +5,7 @@ use std::io::Read;
 use super::value::{ValueKind, address};
 use super::{DumpReader, missing, wrong};
 use crate::dump::keys::KeyUse;
-use crate::dump::memory::{MemoryArea, MemoryOwner, ProcessMemory};
+use crate::dump::memory::{MemoryArea, MemoryByOwner, MemoryOwner};
 use crate::dump::trace_id::DumpTraceId;
 use crate::error::AnalyzeError;
 
@@ -16,7 +16,7 @@ impl<R: Read> DumpReader<'_, R> {
         if !self.next_is(b'{')? {
             return self.skip(1);
         }
-        let mut memory = ProcessMemory::default();
+        let mut memory = MemoryByOwner::default();
         let (mut page, mut resident, mut areas, mut reason) = (None, None, None, None);
         self.members("mappings", &mut |reader, key| {
             match key {
