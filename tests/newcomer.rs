@@ -122,6 +122,7 @@ fn each_crate_documents_itself_alone() {
         "about-memory",
         "dmd",
         "dmd-analyze",
+        "dmd-attach",
         "dmd-format",
         "dmd-redirect",
         "dmd-unwind",

@@ -1,5 +1,6 @@
 //! The command line: arguments, exit status, and one-line errors.
 
+mod attach;
 mod check;
 #[cfg(test)]
 mod command_lines;
@@ -66,6 +67,9 @@ enum Command {
     /// Run a program and record its allocations; at its end, show what held the most memory.
     #[command(after_help = run::EXAMPLES)]
     Run(run::RunCommand),
+    /// Record the allocations of a process that runs already, whatever started it.
+    #[command(after_help = attach::EXAMPLES)]
+    Attach(attach::AttachCommand),
     /// Record the allocations of a running process for a while.
     #[command(after_help = track::EXAMPLES)]
     Track(track::TrackCommand),
@@ -117,7 +121,10 @@ enum Command {
     #[command(after_help = export::EXAMPLES)]
     Export(Box<export::ExportCommand>),
 
-    // Hidden commands: old spellings, and commands for installations.
+    // Hidden commands: the end of `attach`, old spellings, and commands for installations.
+    /// End an attachment: the process records nothing any more.
+    #[command(after_help = attach::DETACH_EXAMPLES)]
+    Detach(attach::DetachCommand),
     #[command(flatten)]
     HeapQuestion(heap::HeapQuestion),
     /// Save a dump of DMD of a running process. `save --dump` does the same.
@@ -162,6 +169,7 @@ impl Command {
             Self::Series(_) | Self::Check(_) | Self::Metrics(_) => &[Report],
             Self::Html(_) => &[Report, Dump, Recording],
             Self::Export(export) => export.kinds(),
+            Self::Attach(_) | Self::Detach(_) => FileKind::ALL,
             // These commands read no file. `ALL` means that no error is replaced by a hint about a file's kind.
             Self::Run(_) | Self::Track(_) | Self::List(_) | Self::Save(_) | Self::Log(_) => FileKind::ALL,
             Self::Dump(_) | Self::Minimize(_) | Self::Completions(_) | Self::Man(_) => FileKind::ALL,
@@ -172,6 +180,8 @@ impl Command {
     fn run(self) -> Result<Option<ExitCode>, Failure> {
         match self {
             Self::Run(run) => return run.run().map(Some),
+            Self::Attach(attach) => attach.run(),
+            Self::Detach(detach) => detach.run(),
             Self::Track(track) => track.run(),
             Self::Show(show) => show.run(),
             Self::Top(top) => top.run(),

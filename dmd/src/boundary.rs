@@ -1,6 +1,8 @@
 //! The boundary between programs and the engine: hooks of allocators, entry points, and reporters of programs that
 //! link `memory-reporter`.
 
+#[cfg(engine = "native")]
+pub(crate) mod attach;
 pub(crate) mod dark_matter;
 #[allow(unsafe_code, reason = "takes paths as C strings")]
 pub(crate) mod dumping;
@@ -18,6 +20,9 @@ pub(crate) mod listening;
 pub(crate) mod live_frames;
 pub(crate) mod logs;
 #[cfg(engine = "native")]
+#[allow(unsafe_code, reason = "a naked function")]
+pub(crate) mod mapping_hooks;
+#[cfg(engine = "native")]
 #[allow(unsafe_code, reason = "reads the environment before main")]
 pub(crate) mod preload;
 #[allow(unsafe_code, reason = "calls and is called through a table of C functions")]
@@ -33,4 +38,4 @@ pub(crate) mod start;
 pub(crate) mod unreported;
 #[cfg_attr(engine = "portable", path = "boundary/with_caller_portable.rs")]
 #[allow(unsafe_code, reason = "naked functions")]
-pub(crate) mod with_caller;
+mod with_caller;

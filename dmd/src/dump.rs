@@ -13,6 +13,8 @@ pub(crate) mod file;
 mod json;
 #[allow(unsafe_code, reason = "asks the loader")]
 pub(crate) mod modules;
+#[cfg_attr(not(target_os = "linux"), path = "dump/resident_none.rs")]
+mod resident;
 pub(crate) mod sizes;
 
 use std::io::{self, Write};
@@ -33,10 +35,11 @@ use crate::tables::linked_allocators;
 use crate::tables::mark::{BlockReport, FaultKind, PathId};
 use crate::tables::trace_id::TraceId;
 use at_peak::{AtPeak, LiveStacks};
-use blocks::{BlockKind, LiveBlocks};
+use blocks::{BlockKind, KindAmount, LiveBlocks, LiveTotals};
 use contents::BlockReader;
 use json::{JsonWriter, base32};
 use modules::DumpModules;
+use resident::{AbsentBytes, MemoryJoin};
 
 /// Writes a dump, gzipped if the name ends in `.gz`.
 pub(crate) fn write(output: &DumpOutput, number: usize) -> io::Result<()> {
@@ -53,9 +56,9 @@ pub(crate) fn write(output: &DumpOutput, number: usize) -> io::Result<()> {
     log::mention(format_args!("Dump {number} {{"));
     let written = if path.as_os_str().as_encoded_bytes().ends_with(b".gz") {
         let mut zip = GzEncoder::new(file.writer(), Compression::fast());
-        DumpWriter::new(&mut zip).and_then(DumpWriter::write).and_then(|()| zip.finish().map(drop))
+        write_to(&mut zip).and_then(|()| zip.finish().map(drop))
     } else {
-        DumpWriter::new(file.writer()).and_then(DumpWriter::write)
+        write_to(file.writer())
     };
     // Half of a dump is useless, and the disk may be full: an unfinished file gets no name, so the system removes it.
     let written = written.and_then(|()| file.finish());
@@ -76,8 +79,13 @@ pub(crate) fn write(output: &DumpOutput, number: usize) -> io::Result<()> {
     written.map(drop)
 }
 
-/// The error for a dump that cannot be completed because memory is short. The dump is not kept, since readers could not
-/// detect that it is incomplete. The error contains the system's number, which the C functions return.
+/// Writes a dump. One function for all kinds of writers keeps the library small.
+fn write_to(out: &mut dyn Write) -> io::Result<()> {
+    DumpWriter::new(out).and_then(DumpWriter::write)
+}
+
+/// The error for a dump that must end early, since readers would take half of a dump for a whole one. It contains the
+/// system's number, which the C functions return.
 fn no_memory() -> io::Error {
     io::Error::from_raw_os_error(libc::ENOMEM)
 }
@@ -103,6 +111,10 @@ struct DumpWriter<W: Write> {
     traces: DumpVec<TraceId>,
     next_key: u32,
     max_frames: usize,
+    /// The memory of the process; `None` if the system does not show it.
+    memory: Option<MemoryJoin>,
+    /// The reason why the memory is not known.
+    unreadable: Option<String>,
     /// The heap at its peak; `None` in scan mode, or if memory is short.
     at_peak: Option<AtPeak>,
     /// The number of stacks that are missing because memory was short.
@@ -117,10 +129,23 @@ const NO_FRAMES: u32 = u32::MAX;
 
 impl<W: Write> DumpWriter<W> {
     fn new(out: W) -> io::Result<Self> {
+        let json = JsonWriter::new(out);
         let modules = DumpModules::now();
+        #[cfg(target_os = "linux")]
+        let (memory, unreadable) = match ENGINE.setup().options.resident {
+            true => match MemoryJoin::read(&modules) {
+                Ok(memory) => (Some(memory), None),
+                Err(reason) => (None, Some(reason.to_string())),
+            },
+            false => (None, None),
+        };
+        #[cfg(not(target_os = "linux"))]
+        let (memory, unreadable) = (None, None);
         Ok(Self {
-            json: JsonWriter::new(out),
+            json,
             modules,
+            memory,
+            unreadable,
             trace_keys: pages::map(),
             traces: pages::list(),
             next_key: 0,
@@ -138,10 +163,14 @@ impl<W: Write> DumpWriter<W> {
         self.invocation()?;
         log::mention(format_args!("  Constructing the heap block list..."));
         self.block_list()?;
+        #[cfg(target_os = "linux")]
+        self.join_memory()?;
         log::mention(format_args!("  Constructing the stack trace table..."));
         let frames = self.trace_table()?;
         log::mention(format_args!("  Constructing the stack frame table..."));
         self.frame_table(&frames)?;
+        #[cfg(target_os = "linux")]
+        self.mappings()?;
         self.statistics()?;
         self.peak()?;
         self.our_own()?;
@@ -167,35 +196,38 @@ impl<W: Write> DumpWriter<W> {
     fn block_list(&mut self) -> io::Result<()> {
         self.json.open("blockList", '[')?;
         let mode = ENGINE.setup().options.mode;
+        let mut totals = LiveTotals { stacks: LiveStacks::new(), memory: self.memory.take() };
         if mode == Mode::Scan {
             let mut contents = BlockReader::open();
             let mut failed = Ok(());
             ENGINE.table().for_each(|address, block| {
+                let absent = totals.memory.as_mut().map(|memory| memory.add(address, block));
                 if failed.is_ok() {
-                    failed = self.scanned_block(address, block, &mut contents);
+                    failed = self.scanned_block(address, block, absent.unwrap_or_default(), &mut contents);
                 }
             });
             failed?;
+            self.memory = totals.memory;
         } else {
-            let mut stacks = LiveStacks::new();
-            match LiveBlocks::merged(mode, &mut stacks) {
+            match LiveBlocks::merged(mode, &mut totals) {
                 Some(live) => {
-                    for (kind, count) in live.iter() {
-                        self.some_blocks(*kind, *count)?;
+                    for (kind, amount) in live.iter() {
+                        self.some_blocks(*kind, *amount)?;
                     }
                 }
                 None => {
                     let mut written = Ok(());
-                    blocks::for_each(mode, &mut stacks, |kind, count| {
+                    blocks::for_each(mode, &mut totals, |kind, amount| {
                         if written.is_ok() {
-                            written = self.some_blocks(kind, count);
+                            written = self.some_blocks(kind, amount);
                         }
                     });
                     written?;
                 }
             }
+            self.memory = totals.memory;
             // The stacks of the peak also need keys, so that the dump contains their frames.
-            let at_peak = stacks.at_peak();
+            let at_peak = totals.stacks.at_peak();
             for (trace, _) in at_peak.iter().flat_map(|peak| &peak.stacks) {
                 if *trace != TraceId::NONE {
                     self.trace_key(*trace);
@@ -206,19 +238,57 @@ impl<W: Write> DumpWriter<W> {
         self.json.end(']')
     }
 
-    fn some_blocks(&mut self, kind: BlockKind, count: u64) -> io::Result<()> {
+    fn some_blocks(&mut self, kind: BlockKind, amount: KindAmount) -> io::Result<()> {
         self.json.item('{')?;
         self.block(kind)?;
-        if count > 1 {
-            self.json.inline_number("num", count)?;
+        if amount.count > 1 {
+            self.json.inline_number("num", amount.count)?;
         }
+        self.absent_bytes(amount.absent)?;
         self.json.end_inline('}')
+    }
+
+    /// Writes the bytes of blocks that are not resident. All other bytes are. These keys are not Firefox's.
+    fn absent_bytes(&mut self, absent: AbsentBytes) -> io::Result<()> {
+        if absent.swapped > 0 {
+            self.json.inline_number("swapped", absent.swapped)?;
+        }
+        if absent.untouched > 0 {
+            self.json.inline_number("untouched", absent.untouched)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the join of blocks and areas, and makes keys for the stacks of mappings.
+    #[cfg(target_os = "linux")]
+    fn join_memory(&mut self) -> io::Result<()> {
+        let Some(mut memory) = self.memory.take() else { return Ok(()) };
+        memory.finish()?;
+        for trace in memory.traces() {
+            self.trace_key(trace);
+        }
+        self.memory = Some(memory);
+        Ok(())
+    }
+
+    /// Writes the memory of the process by owner, or the reason why it is not known.
+    #[cfg(target_os = "linux")]
+    fn mappings(&mut self) -> io::Result<()> {
+        let (json, keys) = (&mut self.json, &self.trace_keys);
+        if let Some(memory) = &self.memory {
+            return memory.write(json, &self.modules, |trace| keys.get(&trace.0).copied());
+        }
+        let Some(reason) = &self.unreadable else { return Ok(()) };
+        json.open("mappings", '{')?;
+        json.text("unreadable", reason.as_bytes())?;
+        json.end('}')
     }
 
     fn scanned_block(
         &mut self,
         address: usize,
         block: TableBlock,
+        absent: AbsentBytes,
         contents: &mut BlockReader,
     ) -> io::Result<()> {
         self.json.item('{')?;
@@ -229,6 +299,7 @@ impl<W: Write> DumpWriter<W> {
             self.json.inline_close()?;
         }
         self.block(BlockKind::from_block(block))?;
+        self.absent_bytes(absent)?;
         self.json.end_inline('}')
     }
 

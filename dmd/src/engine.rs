@@ -13,6 +13,8 @@ mod block_ends;
 mod block_starts;
 mod copies;
 mod counts;
+#[cfg(engine = "native")]
+mod mappings;
 mod marking;
 mod phase;
 mod sampling;
@@ -21,7 +23,7 @@ mod usable;
 mod waiting;
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::options::Options;
 use crate::system::lock::Lock;
@@ -70,6 +72,8 @@ pub(crate) struct Engine {
     marking: AtomicBool,
     /// Whether the engine looks at freed blocks, because it counts them or because a reporter may have reported them.
     watches_frees: AtomicBool,
+    /// Whether this copy of the library is preloaded and so has the hooks.
+    preloaded: AtomicBool,
     dropped: AtomicU64,
     dropped_dead: AtomicU64,
     unseen_frees: AtomicU64,
@@ -100,6 +104,7 @@ impl Engine {
             cumulative: AtomicBool::new(false),
             marking: AtomicBool::new(false),
             watches_frees: AtomicBool::new(false),
+            preloaded: AtomicBool::new(false),
             dropped: AtomicU64::new(0),
             dropped_dead: AtomicU64::new(0),
             unseen_frees: AtomicU64::new(0),
@@ -111,6 +116,16 @@ impl Engine {
             dumping: Lock::new(),
             setup: UnsafeCell::new(EngineSetup { options: Options::new(), variable: None }),
         }
+    }
+
+    /// Records that this copy of the library is preloaded and so has the hooks.
+    pub(crate) fn set_preloaded(&self) {
+        self.preloaded.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether this copy of the library is preloaded and so has the hooks.
+    pub(crate) fn is_preloaded(&self) -> bool {
+        self.preloaded.load(Ordering::Relaxed)
     }
 
     /// The live blocks.

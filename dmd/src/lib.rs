@@ -43,7 +43,8 @@
 //! or Windows, a portable engine with the same tables takes stacks with the crate `backtrace`. It is slower. On all
 //! other platforms [`Dmd`] only forwards calls. Programs can read dumps on every platform.
 //!
-//! DMD does not see memory outside of `malloc` and the wrapped allocator: mappings, stacks, static data.
+//! DMD records the blocks of `malloc` and of the wrapped allocator. On Linux, a dump also contains the other memory of
+//! the process by owner: mappings, stacks, static data. `libdmd.so` knows which function made a mapping.
 
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -98,10 +99,12 @@ cfg_if::cfg_if! {
         pub mod __private {
             pub use memory_reporter::engine_abi::EngineTable;
 
+            pub use crate::boundary::attach::{AttachOptions, AttachRefusal, after_a_moment, attach, detach, is_recorded, on_engine_thread};
             pub use crate::boundary::dumping::program_is_replaced;
             pub use crate::boundary::ending::HiddenHandler;
             pub use crate::boundary::engine_abi::table as engine_table;
             pub use crate::boundary::entry::reset;
+            pub use crate::boundary::mapping_hooks::{ForgottenMapping, record_mapping};
             pub use crate::boundary::self_test::{Allocator, run as run_self_test};
             pub use crate::boundary::preload::{
                 PreloadRecording, begin_move, commit_move, forget, has_no_record, listen_if_asked, may_record,
@@ -114,7 +117,7 @@ cfg_if::cfg_if! {
             pub use crate::system::copy::ProcessCopies;
             pub use crate::system::errno::keeping_errno;
             pub use crate::system::engine_threads::{
-                Destructor, at_end as at_engine_thread_end, is_engine_thread, without as without_engine_threads,
+                Destructor, at_end as at_engine_thread_end, count as engine_threads, is_engine_thread, without as without_engine_threads,
             };
             pub use crate::system::internal_alloc::InternalAllocator;
             pub use crate::system::log::say_text as say;

@@ -48,8 +48,8 @@ pub enum CopyTime {
     Request,
 }
 
-/// Selects what DMD records, and how. Firefox's DMD lacks `max_frames`, `output`, `record`, `dump_at_exit`, `children`,
-/// `quiet`, `verbose`, `copy_to` and `copy_at`.
+/// How to record. Firefox's DMD lacks `max_frames`, `resident`, `output`, `record`, `dump_at_exit`, `children`, `quiet`, `verbose`,
+/// `copy_to` and `copy_at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
@@ -74,6 +74,9 @@ pub struct Options {
     pub show_dump_stats: bool,
     /// The maximum number of frames of a stack, 1 to 256. Default: 24, Firefox's limit.
     pub max_frames: usize,
+    /// Dumps contain which bytes of blocks and of mappings are in memory. This takes about 0.1 s for each GiB of resident
+    /// memory. Default: yes.
+    pub resident: bool,
     /// The path of the dump at the end of the process; `%p` is replaced by the process number. If the path has no
     /// `%p`, the first process uses it as it is, and other processes add their number before the extension. Default:
     /// `dmd-%p.json.gz` in the folder in which the process started.
@@ -109,7 +112,7 @@ impl Default for Options {
 pub(crate) const MOST_FRAMES: usize = 256;
 
 /// The options with a description of their values, for messages.
-const TAKES: [(&str, &str); 16] = [
+const TAKES: [(&str, &str); 17] = [
     ("--mode", "live, dark-matter, cumulative, scan, normal, test or stress"),
     ("--stacks", "partial or full"),
     ("--sample-below", "a number of bytes, 1 or more"),
@@ -118,6 +121,7 @@ const TAKES: [(&str, &str); 16] = [
     ("--wait-for-track", "yes or no; no value means yes"),
     ("--show-dump-stats", "yes or no"),
     ("--max-frames", "a number, 1 to 256"),
+    ("--resident", "yes or no; no value means yes"),
     ("--output", "a path"),
     ("--record", "a path"),
     ("--copy-to", "a path"),
@@ -175,6 +179,7 @@ impl Options {
             wait_for_track: false,
             show_dump_stats: false,
             max_frames: 24,
+            resident: true,
             output: None,
             dump_at_exit: false,
             children: true,
@@ -239,6 +244,13 @@ impl Options {
         } else {
             frames
         };
+        self
+    }
+
+    /// Sets [`resident`](Self::resident).
+    #[must_use]
+    pub const fn resident(mut self, resident: bool) -> Self {
+        self.resident = resident;
         self
     }
 
@@ -352,6 +364,7 @@ impl Options {
             b"--max-frames" => {
                 self.max_frames = number(value).filter(|frames| (1..=MOST_FRAMES).contains(frames))?;
             }
+            b"--resident" => self.resident = word.len() == name.len() || yes_or_no()?,
             b"--output" => self.output = Some(value).filter(|path| !path.is_empty()),
             b"--record" => self.record = Some(Some(value).filter(|path| !path.is_empty())?),
             b"--copy-to" => self.copy_to = Some(Some(value).filter(|path| !path.is_empty())?),

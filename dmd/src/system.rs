@@ -37,9 +37,14 @@ mod mapping;
 pub(crate) mod memory;
 #[allow(unsafe_code, reason = "system calls")]
 pub(crate) mod own_memory;
+#[cfg(unix)]
+pub(crate) mod own_ranges;
 #[cfg_attr(engine = "portable", path = "system/own_stack_portable.rs")]
 #[allow(unsafe_code, reason = "switches to another stack and back")]
 pub(crate) mod own_stack;
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "a request to the kernel")]
+pub(crate) mod page_map;
 #[allow(unsafe_code, reason = "an allocator of pages")]
 pub(crate) mod pages;
 pub(crate) mod path_bytes;

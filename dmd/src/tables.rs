@@ -8,6 +8,9 @@ pub(crate) mod header;
 pub(crate) mod linked_allocators;
 #[allow(unsafe_code, reason = "a mapping behind a lock")]
 pub(crate) mod logs;
+#[cfg(target_os = "linux")]
+#[cfg_attr(engine = "portable", allow(dead_code, reason = "only `libdmd.so` records mappings"))]
+pub(crate) mod mappings;
 pub(crate) mod mark;
 pub(crate) mod observers;
 #[allow(unsafe_code, reason = "segments that are never unmapped, and the clock")]

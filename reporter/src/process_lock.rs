@@ -125,9 +125,17 @@ fn wait_for_forks() {
     let until = Instant::now() + LONGEST_WAIT;
     while FORKS.load(Ordering::SeqCst) > 0 && Instant::now() < until {
         HOLDERS.fetch_sub(1, Ordering::SeqCst);
-        thread::sleep(STEP);
+        nap(STEP);
         HOLDERS.fetch_add(1, Ordering::SeqCst);
     }
+}
+
+/// Sleeps. The thread may belong to a process that another process attaches to, and may have been in a timed system call
+/// of its own. `thread::sleep` would make that call fail with EINTR afterwards; a timed wait for a condition does not.
+fn nap(time: Duration) {
+    let unused = Mutex::new(());
+    let held = unused.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(Condvar::new().wait_timeout(held, time));
 }
 
 fn register_handlers() {

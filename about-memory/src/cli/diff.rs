@@ -44,6 +44,7 @@ program can be compared. If both programs have ended and a heap has shrunk by a 
 two peaks are compared. Otherwise the blocks at the two ends are compared. --at and --between choose another time.
   about-memory diff before.dmdrec after.dmdrec --at peak
   about-memory diff dmd-1.json.gz dmd-2.json.gz --filter my_crate::
+  about-memory diff dmd-1.json.gz dmd-2.json.gz --resident
 
 Before the comparison of reports, Firefox's rules replace the parts of names that change from run to run
 (pid 12, tid=12, addresses). Then the rules that the reports contain replace other parts: see normalize_names! of
@@ -85,6 +86,7 @@ impl DiffCommand {
                 ));
             }
             self.refuse_view_except(&["--verbose"], "pprof profiles")?;
+            self.heaps.refuse_resident("pprof profiles")?;
             return profiles::run(&self.first, &self.second, self.json, self.reading.max_bytes());
         }
         let filter = self.view.filter()?;
@@ -96,6 +98,7 @@ impl DiffCommand {
             Err(Failure::File(_, error)) if is_version_of_dumps(&error) => return self.write_heap_diff(),
             read => read?,
         };
+        self.heaps.refuse_resident("reports")?;
         let usage = |error: about_memory::NormalizeError| Failure::Usage(error.to_string());
         let verdicts = match self.fail_if.as_slice() {
             [] => Vec::new(),
@@ -146,6 +149,7 @@ impl DiffCommand {
             ));
         }
         let view = program_view::options(on_terminal()).verbose(self.view.is_verbose());
+        let view = view.resident(self.heaps.resident());
         let paths = [self.first.path(), self.second.path()];
         self.heaps.write(paths, &self.reading.dump_options(), self.view.filter_text(), &view, self.json)
     }

@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use dmd_analyze::program::{HeapOverview, HolderKey};
+use dmd_analyze::program::{HeapOverview, HolderKey, ResidentMemory};
 use dmd_analyze::recording::Moment;
 use dmd_analyze::{Analysis, AnalyzeOptions, ClampStats, Dump, StackFilter, Suggestions};
+use memory_export::dmd::RecordingWindow;
 
 use super::Failure;
 use super::dump_limits::{self, DumpLimits};
@@ -30,6 +31,7 @@ Examples:
   about-memory dmd dmd.json.gz --all-frames --verbose
   about-memory dmd dmd.json.gz --fold '^rayon' --fold '^tokio::runtime'
   about-memory dmd dmd.json.gz --firefox --ignore-alloc-fns --max-frames 4
+  about-memory dmd dmd.json.gz --resident --sort-by untouched
   about-memory dmd before.json.gz after.json.gz --sort-by num-blocks
   about-memory dmd dmd.json.gz --by crate,type,site
   about-memory dmd dmd.json.gz --by module --by size --estimate
@@ -63,6 +65,9 @@ pub(crate) struct DmdCommand {
     /// The order of records.
     #[arg(long, short, value_enum, default_value_t = DmdOrder::Usable)]
     sort_by: DmdOrder,
+    /// Show the bytes that are in memory, swapped out, and without memory, and the memory of the process by owner.
+    #[arg(long, conflicts_with_all = ["suggest", "firefox", "folded", "classic"])]
+    resident: bool,
     /// Remove allocator frames from the start of each stack.
     #[arg(long, short = 'a')]
     ignore_alloc_fns: bool,
@@ -125,6 +130,16 @@ enum DmdOrder {
     Req,
     Slop,
     NumBlocks,
+    Resident,
+    Swapped,
+    Untouched,
+}
+
+impl DmdOrder {
+    /// Whether the order needs the resident bytes of blocks.
+    fn is_of_pages(self) -> bool {
+        matches!(self, Self::Resident | Self::Swapped | Self::Untouched)
+    }
 }
 
 /// The keys that group the blocks of a table or a tree.
@@ -184,6 +199,14 @@ impl DmdCommand {
         }
         let is_of_end = self.file2.is_some() || self.firefox || self.classic || self.clamp_contents;
         let (first, overview) = self.read(&self.file, is_of_end.then_some(Moment::End))?;
+        let needs_pages = self.needs_pages();
+        if needs_pages {
+            first.check_resident().map_err(|error| failure(&self.file, error))?;
+        }
+        let to_terminal = on_terminal() && self.output.is_none();
+        let view = self.view.clone().options(to_terminal).resident(self.resident);
+        let memory = (self.resident && self.file2.is_none()).then(|| ResidentMemory::new(&first, &view));
+        let memory = memory.transpose().map_err(|error| failure(&self.file, error))?;
         let of_rust = first.has_modules();
         let for_author = of_rust && !self.wants_another_form();
         let types_as_tree = of_rust && self.has_types();
@@ -198,19 +221,27 @@ impl DmdCommand {
             None => Analysis::new(first, &options),
             Some(path) => {
                 let (second, _) = self.read(path, Some(Moment::End))?;
+                if needs_pages {
+                    second.check_resident().map_err(|error| failure(path, error))?;
+                }
                 Analysis::difference(first, second, &options).map_err(|error| failure(path, error))?
             }
         };
-        let to_terminal = on_terminal() && self.output.is_none();
-        let view = self.view.clone().options(to_terminal);
         self.write(|out| {
             if for_author {
                 if self.file2.is_none() {
                     write!(out, "{overview}")?;
                 }
+                if let Some(memory) = &memory {
+                    writeln!(out, "{memory}")?;
+                }
                 write!(out, "{}", analysis.program_text(self.limit.unwrap_or(RECORDS), &view))
             } else if self.json {
-                write!(out, "{}", analysis.json())
+                let json = analysis.json();
+                match &memory {
+                    Some(memory) => write!(out, "{}", json.resident(memory.json())),
+                    None => write!(out, "{json}"),
+                }
             } else if self.folded {
                 write!(out, "{}", analysis.folded())
             } else if self.classic {
@@ -227,6 +258,11 @@ impl DmdCommand {
                 write!(out, "{}", analysis.text(&arguments()))
             }
         })
+    }
+
+    /// Whether the output needs the resident bytes of blocks.
+    fn needs_pages(&self) -> bool {
+        self.resident || self.sort_by.is_of_pages()
     }
 
     /// Whether the user chose a form other than the text for the author of a program.
@@ -252,6 +288,9 @@ impl DmdCommand {
                 DmdOrder::Req => dmd_analyze::RecordOrder::Req,
                 DmdOrder::Slop => dmd_analyze::RecordOrder::Slop,
                 DmdOrder::NumBlocks => dmd_analyze::RecordOrder::NumBlocks,
+                DmdOrder::Resident => dmd_analyze::RecordOrder::Resident,
+                DmdOrder::Swapped => dmd_analyze::RecordOrder::Swapped,
+                DmdOrder::Untouched => dmd_analyze::RecordOrder::Untouched,
             })
             .max_frames(self.max_frames(for_author || trees))
             .ignore_alloc_fns(self.ignore_alloc_fns)
@@ -303,7 +342,12 @@ impl DmdCommand {
         let options = self.limits.options();
         let fix = |dump: &mut Dump| self.symbols.fix(dump, &options);
         if !self.clamp_contents {
-            return self.when.read(path, &options, default, fix);
+            // Dumps have the resident bytes of the end only.
+            let when = match self.needs_pages() && !self.when.is_chosen() {
+                true => &BlockTime::within(RecordingWindow { from: None, to: Moment::End }),
+                false => &self.when,
+            };
+            return when.read(path, &options, default, fix);
         }
         let (dump, stats) = dmd_analyze::clamp(path, &options).map_err(|error| failure(path, error))?;
         print_clamped(self.print_clamp_stats.then_some(stats));

@@ -4,9 +4,9 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use dmd_analyze::program::{HeapGrowth, HeapSummary, ProgramOptions, UsageHistory, bytes};
+use dmd_analyze::program::{HeapGrowth, HeapSummary, ProgramOptions, ResidentMemory, UsageHistory, bytes};
 use dmd_analyze::recording::Moment;
-use dmd_analyze::{Analysis, AnalyzeOptions, Dump, DumpReadOptions, Mode};
+use dmd_analyze::{Analysis, AnalyzeError, AnalyzeOptions, Dump, DumpReadOptions, Mode};
 
 use super::diff::profiles;
 use super::dump_limits::DumpLimits;
@@ -21,6 +21,9 @@ use super::{Failure, snapshot};
 
 /// The number of rows in each table of a recording.
 const ROWS: usize = 5;
+
+/// Rows of the table of resident memory.
+const OWNERS: usize = 8;
 
 /// Writes the first screen of a file of this kind.
 pub(super) fn show(kind: FileKind, input: &InputArgument, limits: &ReadLimits) -> Result<(), Failure> {
@@ -113,9 +116,22 @@ fn dump(path: &Path, limits: &ReadLimits, commands: &mut Vec<NextCommand>) -> Re
         Mode::Scan => commands.push(("heap types", "", "the types of all blocks")),
         _ => {}
     }
-    let summary = heap_summary(dump, &program_view::options(on_terminal()));
-    Ok(summary
-        .map_or_else(|| "The dump has no blocks.\n".to_owned(), |summary| format!("{overview}{summary}")))
+    let view = program_view::options(on_terminal());
+    let memory = resident_memory(&dump, &view);
+    Ok(match heap_summary(dump, &view) {
+        None => format!("The dump has no blocks.\n{memory}"),
+        Some(summary) if memory.is_empty() => format!("{overview}{summary}"),
+        Some(summary) => format!("{overview}{summary}\n{memory}"),
+    })
+}
+
+/// The memory of the process by owner. Empty if the dump does not have it.
+pub(super) fn resident_memory(dump: &Dump, view: &ProgramOptions) -> String {
+    match ResidentMemory::new(dump, view) {
+        Ok(memory) => memory.limit(OWNERS).to_string(),
+        Err(error @ AnalyzeError::MemoryUnreadable(_)) => format!("No table of resident memory: {error}.\n"),
+        Err(_) => String::new(),
+    }
 }
 
 /// Returns the code and the types that hold the most memory. `None` if the dump has no block.

@@ -4,9 +4,9 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use clap::Args;
-use dmd_analyze::program::{ProgramOptions, bytes};
+use dmd_analyze::program::{ProgramOptions, ResidentMemory, bytes};
 use dmd_analyze::recording::Moment;
-use dmd_analyze::{Analysis, AnalyzeOptions, DumpPeak, DumpReadOptions, StackFilter};
+use dmd_analyze::{Analysis, AnalyzeError, AnalyzeOptions, Dump, DumpPeak, DumpReadOptions, StackFilter};
 
 use super::recorded::{BlockTime, DumpOrRecording};
 use super::symbols::SymbolSearch;
@@ -23,11 +23,27 @@ pub(crate) struct HeapDiff {
     /// Show at most this many rows of each table. For dumps and recordings: a row is a stack. [default: 10; all with --json]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
+    /// Show what changed in the resident memory. For dumps: by owner, and of each stack.
+    #[arg(long)]
+    resident: bool,
     #[command(flatten)]
     symbols: SymbolSearch,
 }
 
 impl HeapDiff {
+    /// Whether the user asks for resident bytes.
+    pub(super) fn resident(&self) -> bool {
+        self.resident
+    }
+
+    /// Fails if `--resident` is given for `sources`, which have no such bytes.
+    pub(super) fn refuse_resident(&self, sources: &str) -> Result<(), Failure> {
+        match self.resident {
+            true => Err(Failure::Usage(format!("--resident is for dumps, not for {sources}"))),
+            false => Ok(()),
+        }
+    }
+
     /// Writes the difference. Stacks are compared by functions and files, so that equal stacks of two builds match.
     pub(super) fn write(
         &self,
@@ -40,7 +56,8 @@ impl HeapDiff {
         let paths = [first, second];
         let read = |path: &Path| DumpOrRecording::read(path, limits);
         let mut sources = [read(first)?, read(second)?];
-        let default = if self.when.is_chosen() { Moment::End } else { usual(&mut sources, paths)? };
+        let default =
+            if self.when.is_chosen() || self.resident { Moment::End } else { usual(&mut sources, paths)? };
         let [of_first, of_second] = sources;
         let select = |source, path: &Path| {
             let selected =
@@ -48,6 +65,10 @@ impl HeapDiff {
             selected.map(|(dump, _)| dump.without_reports())
         };
         let (before, after) = (select(of_first, first)?, select(of_second, second)?);
+        let memory = match self.resident {
+            true => format!("{}\n", change_of_memory([(&before, first), (&after, second)], view)?),
+            false => String::new(),
+        };
         let heading = match (default, before.peak(), after.peak()) {
             (Moment::Peak, Some(before), Some(after)) => at_peaks(before, after),
             _ => String::new(),
@@ -71,10 +92,21 @@ impl HeapDiff {
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
         let written = match json {
             true => write!(out, "{}", analysis.json()),
-            false => write!(out, "{heading}{}", analysis.program_text(shown, view)),
+            false => write!(out, "{heading}{memory}{}", analysis.program_text(shown, view)),
         };
         written.and_then(|()| out.flush()).map_err(Failure::Output)
     }
+}
+
+/// Returns the resident memory of the second process, with its change since the first.
+fn change_of_memory(dumps: [(&Dump, &Path); 2], view: &ProgramOptions) -> Result<ResidentMemory, Failure> {
+    let memory = |(dump, path): (&Dump, &Path)| {
+        let failure = |error: AnalyzeError| Failure::File(path.display().to_string(), error.into());
+        dump.check_resident().map_err(failure)?;
+        ResidentMemory::new(dump, view).map_err(failure)
+    };
+    let [before, after] = dumps;
+    Ok(memory(after)?.since(&memory(before)?))
 }
 
 /// Returns the time at which two heaps are compared by default: the peak, if both heaps have a peak, and a view of one

@@ -1,7 +1,7 @@
 //! `about-memory run`.
 
 mod dumps;
-mod library;
+pub(super) mod library;
 mod meanwhile;
 mod recording;
 mod resident;

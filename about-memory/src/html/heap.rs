@@ -55,6 +55,9 @@ struct BlocksHeader {
     /// The reporters. In the same columns, their blocks follow the blocks of the kinds.
     reporters: Vec<String>,
     estimated: bool,
+    /// Whether there are columns for swapped and untouched bytes.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    resident: bool,
 }
 
 #[derive(Serialize)]
@@ -202,16 +205,26 @@ fn add_change(change: &HeapChange, columns: &mut HeapColumns) {
 
 /// Adds the kinds one after another, each with all rows.
 fn add_blocks(blocks: &HeapBlocks, columns: &mut HeapColumns) -> BlocksHeader {
-    let [mut bytes, mut counts] = [(); 2].map(|()| NumberColumn::default());
+    let [mut bytes, mut counts, mut swapped, mut untouched] = [(); 4].map(|()| NumberColumn::default());
     let kinds = blocks.kinds().iter().flat_map(|kind| &kind.sums);
     for sums in kinds.chain(blocks.reporters().iter().flat_map(|reporter| &reporter.sums)) {
         bytes.push_signed(sums.usable());
         counts.push_signed(sums.num);
+        swapped.push_signed(sums.swapped);
+        untouched.push_signed(sums.untouched);
     }
     columns.extend([("kindBytes", bytes.into_bytes()), ("kindBlocks", counts.into_bytes())]);
+    if blocks.has_resident() {
+        columns.extend([("kindSwapped", swapped.into_bytes()), ("kindUntouched", untouched.into_bytes())]);
+    }
     let kinds = blocks.kinds().iter().map(|kind| kind.kind.name());
     let reporters = blocks.reporters().iter().map(|reporter| reporter.path.clone());
-    BlocksHeader { kinds: kinds.collect(), reporters: reporters.collect(), estimated: blocks.is_estimated() }
+    BlocksHeader {
+        kinds: kinds.collect(),
+        reporters: reporters.collect(),
+        estimated: blocks.is_estimated(),
+        resident: blocks.has_resident(),
+    }
 }
 
 /// A column of ascending times.

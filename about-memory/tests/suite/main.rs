@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod assertions;
+#[cfg(target_os = "linux")]
+mod attach;
 mod budget;
 mod diff;
 mod dmd;

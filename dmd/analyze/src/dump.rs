@@ -7,6 +7,7 @@ mod frame;
 mod frames;
 mod keys;
 mod measurements;
+mod memory;
 mod outline;
 mod peak;
 mod read;
@@ -21,6 +22,7 @@ use dmd_format::Mode;
 pub use allocators::DumpAllocator;
 pub use faulty_pointer::ReportFaultKind;
 pub use frame::CallFrame;
+pub use memory::{MemoryArea, MemoryByOwner, MemoryOwner};
 pub use outline::{HeapAt, RecordingOutline};
 pub use peak::{DumpPeak, DumpStatistics, DumpTime};
 pub use read::{DumpReadOptions, read, read_from, read_with};
@@ -49,6 +51,10 @@ pub(crate) struct DumpBlock {
     /// Whether the amounts are estimates: the block represents smaller blocks and has the sum of their sizes, or a
     /// sample by bytes selected it.
     pub(crate) sampled: bool,
+    /// The bytes of all `num` blocks that are swapped out.
+    pub(crate) swapped: u64,
+    /// The bytes of all `num` blocks without memory: never written, or given back.
+    pub(crate) untouched: u64,
     /// The number of blocks of its size that each block represents; 1 except in a sample by bytes.
     pub(crate) weight: f64,
 }
@@ -117,6 +123,9 @@ pub struct Dump {
     pub(crate) process: Option<u64>,
     pub(crate) measurements: EngineMemory,
     pub(crate) resident_peak: Option<u64>,
+    /// The memory of the process by owner, or the reason why the process could not read it. `None` for dumps of
+    /// Firefox, of older versions and of other systems than Linux.
+    pub(crate) memory: Option<Result<MemoryByOwner, String>>,
     /// The time whose blocks the dump shows.
     pub(crate) shown: DumpTime,
     pub(crate) peak: Option<DumpPeak>,
@@ -150,6 +159,7 @@ impl Dump {
             process: None,
             measurements: EngineMemory::default(),
             resident_peak: None,
+            memory: None,
             shown: DumpTime::End,
             peak: None,
             statistics: None,

@@ -52,6 +52,14 @@ pub enum AnalyzeError {
     Overlap(u64, u64),
     /// A word of a block does not point to the start of a block. The values are the address of the block, and the word.
     NotClamped(u64, u64),
+    /// The dump does not have the memory of the process.
+    NoMemory,
+    /// The process could not read its own memory. The value is the reason.
+    MemoryUnreadable(String),
+    /// The dump has the resident bytes of its blocks at the end only.
+    MemoryAtEnd,
+    /// The dump also contains freed blocks, without resident bytes.
+    MemoryOfFreed,
     /// The rewritten dump could not replace the old one.
     Write(std::io::Error),
 }
@@ -93,6 +101,19 @@ impl fmt::Display for AnalyzeError {
             Self::Overlap(a, b) => write!(f, "blockList: the blocks at 0x{a:x} and 0x{b:x} overlap"),
             Self::NotClamped(block, word) => {
                 write!(f, "block 0x{block:x}: no block starts at 0x{word:x}; clamp the contents first")
+            }
+            Self::NoMemory => f.write_str(
+                "the dump has no resident bytes: only dumps that this version of DMD writes on Linux have them",
+            ),
+            Self::MemoryUnreadable(reason) => write!(
+                f,
+                "the dump has no resident bytes, because the process could not read its own memory map ({reason})"
+            ),
+            Self::MemoryAtEnd => {
+                f.write_str("the dump has the resident bytes of the end only; --at end shows the end")
+            }
+            Self::MemoryOfFreed => {
+                f.write_str("taken in mode cumulative: freed blocks have no resident bytes")
             }
             Self::Write(error) => write!(f, "cannot be rewritten: {error}"),
         }

@@ -15,6 +15,7 @@ mod leaks;
 mod line;
 mod node;
 mod overview;
+mod resident_memory;
 mod short_name;
 mod stack_path;
 mod stack_rows;
@@ -24,6 +25,7 @@ mod text;
 mod timeline;
 mod tree;
 
+pub use crate::dump::{MemoryArea, MemoryByOwner, MemoryOwner};
 pub use crate::names::{FoldReason, FoldRules, Workspace};
 pub use change::{BeforeAfter, HeapChange};
 pub use growth::{GrowthJson, GrowthText, HeapGrowth};
@@ -33,6 +35,7 @@ pub use holder::HolderKey;
 pub use leaks::{LeakOptions, Leaks, LeaksJson, LeaksText, OneTime};
 pub use line::bytes;
 pub use overview::HeapOverview;
+pub use resident_memory::{ResidentMemory, ResidentOwner, ResidentRow, UntouchedSite};
 pub use stack_rows::{RowFrame, StackRow, StackRows};
 pub use summary::{HeapSummary, SummaryRow, SummaryTable};
 pub use text::ProgramText;
@@ -45,13 +48,21 @@ pub struct ProgramOptions {
     pub(crate) folds: FoldRules,
     pub(crate) all_frames: bool,
     pub(crate) verbose: bool,
+    pub(crate) resident: bool,
     pub(crate) colour: bool,
     pub(crate) width: usize,
 }
 
 impl Default for ProgramOptions {
     fn default() -> Self {
-        Self { folds: FoldRules::new(), all_frames: false, verbose: false, colour: false, width: 100 }
+        Self {
+            folds: FoldRules::new(),
+            all_frames: false,
+            verbose: false,
+            resident: false,
+            colour: false,
+            width: 100,
+        }
     }
 }
 
@@ -79,6 +90,13 @@ impl ProgramOptions {
     #[must_use]
     pub fn verbose(mut self, verbose: bool) -> Self {
         self.verbose = verbose;
+        self
+    }
+
+    /// Sets whether to show the resident, swapped and untouched bytes of blocks, if the dump has them. Default: no.
+    #[must_use]
+    pub fn resident(mut self, resident: bool) -> Self {
+        self.resident = resident;
         self
     }
 

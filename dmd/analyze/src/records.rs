@@ -86,9 +86,24 @@ pub struct BlockSums {
     pub req: i128,
     /// Usable bytes that were not requested.
     pub slop: i128,
+    /// Usable bytes that are swapped out. 0 if the dump does not have them: see [`Dump::check_resident`].
+    pub swapped: i128,
+    /// Usable bytes without memory: the program has not written them, or has given them back. 0 if the dump does not
+    /// have them.
+    pub untouched: i128,
 }
 
 impl BlockSums {
+    /// Usable bytes in memory, if the dump has them: see [`Dump::check_resident`].
+    pub fn resident(&self) -> i128 {
+        self.usable() - self.swapped - self.untouched
+    }
+
+    /// Whether there are neither blocks nor bytes.
+    pub(crate) fn is_empty(&self) -> bool {
+        (self.num, self.req, self.slop) == (0, 0, 0)
+    }
+
     /// Requested bytes and slop.
     pub fn usable(&self) -> i128 {
         self.req + self.slop
@@ -98,21 +113,42 @@ impl BlockSums {
     pub(crate) fn from_block(block: &DumpBlock) -> Self {
         let num = i128::from(block.num);
         if block.weight == 1.0 {
-            return Self { num, req: num * i128::from(block.req), slop: num * i128::from(block.slop) };
+            return Self {
+                num,
+                req: num * i128::from(block.req),
+                slop: num * i128::from(block.slop),
+                swapped: block.swapped.into(),
+                untouched: block.untouched.into(),
+            };
         }
         let weighed = block.num as f64 * block.weight;
         let rounded = |size: u64| (weighed * size as f64).round() as i128;
-        Self { num: rounded(1), req: rounded(block.req), slop: rounded(block.slop) }
+        let absent = |bytes: u64| (block.weight * bytes as f64).round() as i128;
+        Self {
+            num: rounded(1),
+            req: rounded(block.req),
+            slop: rounded(block.slop),
+            swapped: absent(block.swapped),
+            untouched: absent(block.untouched),
+        }
     }
 
     fn times(self, factor: i128) -> Self {
-        Self { num: factor * self.num, req: factor * self.req, slop: factor * self.slop }
+        Self {
+            num: factor * self.num,
+            req: factor * self.req,
+            slop: factor * self.slop,
+            swapped: factor * self.swapped,
+            untouched: factor * self.untouched,
+        }
     }
 
     pub(crate) fn add(&mut self, other: Self) {
         self.num += other.num;
         self.req += other.req;
         self.slop += other.slop;
+        self.swapped += other.swapped;
+        self.untouched += other.untouched;
     }
 }
 
@@ -159,6 +195,8 @@ pub(crate) struct DumpInvocation {
     pub(crate) at: DumpTime,
     /// Whether the size of each block is the mean size of its stack's blocks: DMD keeps only sums of the peak.
     pub(crate) has_means: bool,
+    /// Whether the dump has the resident bytes of its blocks.
+    pub(crate) has_resident: bool,
     pub(crate) measurements: EngineMemory,
     pub(crate) sample: Option<ByteSample>,
 }
@@ -170,6 +208,7 @@ impl DumpInvocation {
             variable: variable.clone(),
             mode: *mode,
             at: *shown,
+            has_resident: dump.check_resident().is_ok(),
             has_means: *shown == DumpTime::Peak && outline.is_none(),
             measurements: measurements.clone(),
             sample: *sample,
@@ -248,6 +287,11 @@ impl Analysis {
     /// Whether only the mean size of a stack's blocks is known.
     pub(crate) fn has_means(&self) -> bool {
         self.invocations.iter().any(|invocation| invocation.has_means)
+    }
+
+    /// Whether the resident bytes of all blocks are known.
+    pub(crate) fn has_resident(&self) -> bool {
+        self.invocations.iter().all(|invocation| invocation.has_resident)
     }
 
     /// Blocks and bytes of the whole heap, without filters.

@@ -85,15 +85,15 @@ unsafe extern "C" {
 type Entry = unsafe extern "C" fn(usize, usize, usize, usize, usize, &'static AllocatorHook) -> usize;
 type Original = unsafe extern "C" fn(usize, usize, usize, usize, usize) -> usize;
 
-/// Takes a hook for a function of an allocator. Returns its number and the address of its entry; `None` if all hooks
-/// are taken, or no hook is for such calls. `guarded` means that the function may allocate with `malloc`, which must not
-/// record then.
+/// Takes a hook for a function of an allocator. Returns the address of its entry; `None` if all hooks are taken, or no
+/// hook is for such calls. `guarded` means that the function may allocate with `malloc`, which must not record then. A
+/// hook is never given back: the program may have copied the address of its entry.
 pub(crate) fn take(
     original: usize,
     call: FunctionCall,
     usable_size: Option<usize>,
     guarded: bool,
-) -> Option<(usize, usize)> {
+) -> Option<usize> {
     let function = entry(call, guarded)? as *mut c_void;
     // Only one thread takes hooks at a time.
     let index = ALL.iter().position(|hook| hook.function.load(Ordering::Relaxed).is_null())?;
@@ -102,12 +102,7 @@ pub(crate) fn take(
     hook.usable_size.store(with_exposed_provenance_mut(usable_size.unwrap_or_default()), Ordering::Relaxed);
     hook.function.store(function, Ordering::Release);
     let entries = (&raw const dmd_allocator_entries).cast::<[u8; ENTRY_BYTES]>();
-    Some((index, entries.wrapping_add(index).expose_provenance()))
-}
-
-/// Gives a hook back: no reference leads to it, and no thread is in it.
-pub(crate) fn give_back(index: usize) {
-    ALL[index].function.store(null_mut(), Ordering::Release);
+    Some(entries.wrapping_add(index).expose_provenance())
 }
 
 fn entry(call: FunctionCall, guarded: bool) -> Option<Entry> {
@@ -187,7 +182,7 @@ impl AllocatorHook {
 #[inline(always)]
 fn bytes_of<const SIZE: usize, const COUNT: usize>(arguments: [usize; 5]) -> usize {
     // If the product overflows, the allocator returns null, which is not recorded.
-    if COUNT == NO_COUNT { arguments[SIZE] } else { arguments[SIZE].wrapping_mul(arguments[COUNT]) }
+    if COUNT == NO_COUNT { arguments[SIZE] } else { arguments[SIZE].saturating_mul(arguments[COUNT]) }
 }
 
 /// Whether the engine may have a record of this block.

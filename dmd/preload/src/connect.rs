@@ -4,6 +4,7 @@ use core::ffi::{c_char, c_int};
 
 use engine::__private::{EngineTable, engine_table, listen_if_asked, prepare_engine_threads, start_writer};
 
+use crate::injected;
 use crate::malloc::THIS_LIBRARY;
 use crate::start::start;
 use crate::static_allocators;
@@ -13,6 +14,9 @@ use crate::static_allocators;
 static AT_START: extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) = at_start;
 
 extern "C" fn at_start(_: c_int, _: *mut *mut c_char, environment: *mut *mut c_char) {
+    if injected::is_injected() {
+        return;
+    }
     start(environment, THIS_LIBRARY);
     static_allocators::hook_all();
     prepare_engine_threads();

@@ -1,7 +1,7 @@
 //! The files that the loader has loaded, and their segments in memory.
 
 use core::ffi::{CStr, c_int, c_void};
-use core::ptr::{null_mut, with_exposed_provenance};
+use core::ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut};
 use core::slice;
 
 use dmd_redirect::elf::{EXECUTABLE, ElfFile, LOAD, Machine, RELRO, THIS_MACHINE, WRITABLE};
@@ -77,6 +77,21 @@ impl LoadedObject {
         self.loaded().any(|segment| address.wrapping_sub(segment.start) < segment.memory_bytes)
     }
 
+    /// The address of the program headers.
+    pub(crate) fn headers(&self) -> usize {
+        self.headers.0
+    }
+
+    /// Waits for the loader's lock, and keeps the object loaded. `None` if it is not loaded any more.
+    pub(crate) fn pin(&self) -> Option<PinnedObject> {
+        let mut path = self.path.clone();
+        path.push(0);
+        let path = CStr::from_bytes_until_nul(&path).ok().filter(|path| !path.is_empty())?;
+        // SAFETY: the path ends in 0. With this flag, the call loads nothing.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        (!handle.is_null()).then(|| PinnedObject(handle.expose_provenance()))
+    }
+
     /// The addresses between which all segments are.
     pub(crate) fn range(&self) -> (usize, usize) {
         let start = self.loaded().map(|segment| segment.start).min().unwrap_or_default();
@@ -88,7 +103,9 @@ impl LoadedObject {
     pub(crate) fn protection(&self, address: usize) -> c_int {
         let relro = self.segments.iter().find(|segment| segment.kind == RELRO);
         let is_relro = relro.is_some_and(|relro| {
-            let (start, end) = (relro.start & !(PAGE - 1), (relro.start + relro.memory_bytes) & !(PAGE - 1));
+            // The loader rounds both down.
+            let page = !(page_bytes() - 1);
+            let (start, end) = (relro.start & page, (relro.start + relro.memory_bytes) & page);
             (start..end).contains(&address)
         });
         let flags = self.loaded().find(|segment| address.wrapping_sub(segment.start) < segment.memory_bytes);
@@ -119,8 +136,21 @@ impl LoadedObject {
     }
 }
 
-/// The smallest size of a page. Larger pages only make ranges larger.
-pub(crate) const PAGE: usize = 4096;
+/// The size of a page.
+pub(crate) fn page_bytes() -> usize {
+    // SAFETY: the function has no precondition.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}
+
+/// An object that stays loaded as long as this value lives.
+pub(crate) struct PinnedObject(usize);
+
+impl Drop for PinnedObject {
+    fn drop(&mut self) {
+        // SAFETY: `pin` opened the handle.
+        unsafe { libc::dlclose(with_exposed_provenance_mut(self.0)) };
+    }
+}
 
 /// A file in memory.
 pub(crate) struct MappedFile {

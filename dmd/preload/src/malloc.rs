@@ -6,10 +6,11 @@
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use engine::__private::{
     Allocator, PreloadRecording, SizeOf, begin_move, commit_move, forget, has_no_record, is_engine_thread,
-    passes_by, passes_over, record, recording, roll_back_move,
+    is_recorded, passes_by, passes_over, record, recording, roll_back_move,
 };
 
 use crate::real::AllocatingFunction;
@@ -204,6 +205,22 @@ unsafe fn free_recorded(block: *mut c_void) {
     // SAFETY: `free` has made sure that the real functions are looked up, and the program passes a live block that it
     // does not use again.
     unsafe { real::free(block) }
+    stay_on_the_stack();
+}
+
+/// The number of blocks from before `about-memory attach` that the program has freed since, and their usable bytes.
+pub(crate) static OLDER_FREED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// Like [`free`], in a process that was running before: also counts the blocks that have no record.
+pub(crate) unsafe extern "C" fn free_attached(block: *mut c_void) {
+    if !block.is_null() && recording() == PreloadRecording::Yes && !is_recorded(block) {
+        // SAFETY: the program passes a live block.
+        let usable = unsafe { real::malloc_usable_size(block) };
+        OLDER_FREED[0].fetch_add(1, Ordering::Relaxed);
+        OLDER_FREED[1].fetch_add(usable as u64, Ordering::Relaxed);
+    }
+    // SAFETY: the program passes null or a live block that it does not use again.
+    unsafe { free(block) }
     stay_on_the_stack();
 }
 

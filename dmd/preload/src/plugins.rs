@@ -1,13 +1,16 @@
 //! Libraries that the program loads while it runs, such as modules of Python. A library may contain its own allocator.
 //!
 //! A program reaches a library that it has loaded through `dlsym`. So this library's `dlsym` looks for new libraries
-//! first. At that time, no other thread runs code of the new library, unless its constructors started one. `dlopen`
-//! stays as it is: it finds files relative to its caller.
+//! first. If the process has other threads, only words are redirected, and a library with references in its code is
+//! refused. `dlopen` stays as it is: it finds files relative to its caller.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::{real, static_allocators};
+use engine::__private::{is_confined, is_engine_thread};
+
+use crate::attached::running_threads;
+use crate::{later_objects, real, static_allocators};
 
 /// The number of libraries that the loader has loaded so far, at the last look. [`UNKNOWN`] before the program runs.
 static LOADED: AtomicU64 = AtomicU64::new(UNKNOWN);
@@ -38,13 +41,15 @@ fn loaded() -> u64 {
 }
 
 /// Hooks the allocators of new libraries. Returns the C library's `dlsym`.
-extern "C" fn look() -> *mut c_void {
+extern "C" fn hook_new_libraries() -> *mut c_void {
+    later_objects::look();
     let known = LOADED.load(Ordering::Relaxed);
-    if known != UNKNOWN {
+    // A filter of system calls may end the process, and an engine thread must not wait for the loader.
+    if known != UNKNOWN && !is_confined() && !is_engine_thread() {
         let now = loaded();
         if now != known && !LOOKING.swap(true, Ordering::Acquire) {
+            static_allocators::hook_new(running_threads());
             LOADED.store(now, Ordering::Relaxed);
-            static_allocators::hook_new();
             LOOKING.store(false, Ordering::Release);
         }
     }
@@ -65,22 +70,22 @@ pub(crate) unsafe extern "C" fn dlsym(library: *mut c_void, name: *const core::f
         "push rdi",
         "push rsi",
         "sub rsp, 8",
-        "call {look}",
+        "call {hook}",
         "add rsp, 8",
         "pop rsi",
         "pop rdi",
         "jmp rax",
-        look = sym look,
+        hook = sym hook_new_libraries,
     );
     #[cfg(target_arch = "aarch64")]
     core::arch::naked_asm!(
         "stp x0, x1, [sp, #-32]!",
         "str x30, [sp, #16]",
-        "bl {look}",
+        "bl {hook}",
         "mov x16, x0",
         "ldr x30, [sp, #16]",
         "ldp x0, x1, [sp], #32",
         "br x16",
-        look = sym look,
+        hook = sym hook_new_libraries,
     );
 }

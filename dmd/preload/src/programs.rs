@@ -12,6 +12,7 @@ use core::ptr::null;
 use engine::__private::{is_confined, keeping_errno, program_is_replaced};
 
 use crate::executable::Executable;
+use crate::injected;
 use crate::real::{self, CStrings};
 
 unsafe extern "C" {
@@ -71,8 +72,9 @@ macro_rules! replaces_program {
         /// The contract of the C function.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(program: *const c_char, words: CStrings) -> c_int {
+            let environment = injected::environment().unwrap_or(&raw const environ);
             // SAFETY: no thread changes the variable during the call, since the C function also requires that.
-            let environment = unsafe { environ };
+            let environment = unsafe { *environment };
             // SAFETY: the program passes the arguments, and `environment` is its environment.
             unsafe { $with_environment(program, words, environment) }
         }

@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, Ordering};
 
 use engine::__private::Destructor;
 
+use crate::injected;
 use crate::stat_by_number::{fstatat_by_number, lstat_by_number, stat_by_number};
 
 type RealFunction = AtomicPtr<c_void>;
@@ -88,6 +89,12 @@ pub(crate) fn known() -> bool {
     REAL.state.load(Ordering::Acquire) == KNOWN || REAL.look_up()
 }
 
+/// Whether the functions are known. Never looks them up.
+#[inline(always)]
+pub(crate) fn are_known() -> bool {
+    REAL.state.load(Ordering::Acquire) == KNOWN
+}
+
 functions! {
     "C":
     malloc(bytes: usize) -> *mut c_void;
@@ -100,6 +107,16 @@ functions! {
     valloc(bytes: usize) -> *mut c_void;
     pvalloc(bytes: usize) -> *mut c_void;
     malloc_usable_size(block: *mut c_void) -> usize;
+    mmap(
+        at: *mut c_void,
+        bytes: usize,
+        access: c_int,
+        flags: c_int,
+        file: c_int,
+        offset: libc::off_t
+    ) -> *mut c_void;
+    munmap(at: *mut c_void, bytes: usize) -> c_int;
+    mremap(at: *mut c_void, bytes: usize, new_bytes: usize, flags: c_int, new_at: *mut c_void) -> *mut c_void;
     sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;
     signal(signal: c_int, handler: libc::sighandler_t) -> libc::sighandler_t;
     execve(path: *const c_char, words: CStrings, environment: CStrings) -> c_int;
@@ -245,8 +262,13 @@ pub(crate) fn dlsym_address() -> *mut c_void {
     found
 }
 
-/// Looks a function up in the libraries after this one. Returns null if no library has a function of this name.
+/// Looks a function up in the libraries after this one. Returns null if no library has a function of this name. In a
+/// process that was running before, the libraries after this one are not those that the program uses: the function is
+/// the one that the program calls.
 fn behind(name: &CStr) -> *mut c_void {
+    if injected::is_injected() {
+        return injected::program_function(name);
+    }
     // SAFETY: a `CStr` ends in 0.
     let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
     if !found.is_null() {
@@ -254,6 +276,11 @@ fn behind(name: &CStr) -> *mut c_void {
     }
     // SAFETY: both texts end in 0.
     unsafe { libc::dlvsym(libc::RTLD_NEXT, name.as_ptr(), OLDEST.as_ptr()) }
+}
+
+/// The address of the program's `malloc`; null before it is known.
+pub(crate) fn malloc_address() -> *mut c_void {
+    REAL.malloc.load(Ordering::Relaxed)
 }
 
 /// The start address of the file that contains an address; null if no file contains it.

@@ -12,10 +12,11 @@ use core::sync::atomic::{AtomicUsize, Ordering, fence};
 use dmd_redirect::encodings::aarch64 as encoding;
 #[cfg(target_arch = "x86_64")]
 use dmd_redirect::encodings::x86_64 as encoding;
-use dmd_redirect::{CodeReference, RedirectPlan, Reference, ReferenceForm};
+
+use dmd_redirect::{CodeReference, FunctionCall, RedirectPlan, Reference, ReferenceForm};
 
 use crate::allocator_hooks;
-use crate::loaded_objects::{LoadedObject, PAGE};
+use crate::loaded_objects::{LoadedObject, page_bytes};
 
 /// The reason why a plan was not applied. The program runs on without hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +37,7 @@ impl RedirectFailure {
             Self::NoHook => "libdmd.so has too few hooks for its functions",
             Self::NoRoom => "there is no memory near its code",
             Self::Protected => {
-                "the system refuses to change its code (SELinux, mseal or PR_SET_MDWE, and proc_mem.force_override)"
+                "the system refuses to change its code through /proc/self/mem (proc_mem.force_override, SELinux)"
             }
             Self::ThreadsRun => "its code cannot be changed while other threads run",
         }
@@ -49,7 +50,6 @@ pub(crate) enum RunningThreads {
     /// No other thread can be in the code.
     None,
     /// Only words may be changed.
-    #[expect(dead_code, reason = "a library that is loaded into a running process")]
     Some,
 }
 
@@ -63,17 +63,6 @@ enum MemoryChange {
 /// Redirections that are in effect.
 pub(crate) struct AppliedPlan {
     changes: Vec<MemoryChange>,
-    /// The hooks that they lead to.
-    hooks: TakenHooks,
-}
-
-/// Hooks that are given back with this value.
-struct TakenHooks(Vec<usize>);
-
-impl Drop for TakenHooks {
-    fn drop(&mut self) {
-        self.0.iter().for_each(|hook| allocator_hooks::give_back(*hook));
-    }
 }
 
 /// Redirects all references of a plan.
@@ -87,7 +76,7 @@ pub(crate) fn apply(
         return Err(RedirectFailure::ThreadsRun);
     }
     let in_memory = |address: u64| object.distance.wrapping_add(address as usize);
-    let (mut entries, mut hooks) = (Vec::new(), TakenHooks(Vec::new()));
+    let mut entries = Vec::new();
     for (index, planned) in plan.functions.iter().enumerate() {
         let is_used = plan.references.iter().any(|reference| usize::from(reference.function) == index);
         let take = || {
@@ -99,17 +88,16 @@ pub(crate) fn apply(
                 plan.is_shims,
             )
         };
-        if !is_used {
-            entries.push(0);
-            continue;
-        }
-        let (hook, entry) = take().ok_or(RedirectFailure::NoHook)?;
-        hooks.0.push(hook);
-        entries.push(entry);
+        entries.push(if is_used { take().ok_or(RedirectFailure::NoHook)? } else { 0 });
     }
     let mut stubs = if has_code { Some(NearStubs::map(object, entries.len())?) } else { None };
     let mut changes = Vec::new();
-    for reference in &plan.references {
+    // While other threads run, a block that a hook has allocated must find its end at a hook.
+    let mut references: Vec<&Reference> = plan.references.iter().collect();
+    references.sort_by_key(|reference| {
+        plan.functions[usize::from(reference.function)].function.call != FunctionCall::Free
+    });
+    for reference in references {
         let index = usize::from(reference.function);
         if reference.form == ReferenceForm::Word {
             let old = in_memory(plan.functions[index].address);
@@ -130,31 +118,36 @@ pub(crate) fn apply(
             return Err(RedirectFailure::Protected);
         }
     }
-    Ok(AppliedPlan { changes, hooks })
+    Ok(AppliedPlan { changes })
 }
 
 impl AppliedPlan {
-    /// Writes back what was there before. Returns false if the system refused a part. The hooks stay: a thread may be in
-    /// one of them.
-    #[expect(dead_code, reason = "a library that leaves a running process")]
-    pub(crate) fn undo(mut self, object: &LoadedObject) -> bool {
+    /// Writes back what was there before. Returns false if the system refused a part.
+    pub(crate) fn undo(&self, object: &LoadedObject) -> bool {
         let mut memory = CodeMemory::open();
         let refused =
             self.changes.iter().rev().filter(|change| !memory.write(object, change.reversed())).count();
-        self.hooks.0.clear();
         refused == 0
     }
 
-    /// Whether the first reference still leads to its hook. Otherwise the library was unloaded, and another one is in
-    /// its place. The object must be loaded.
-    pub(crate) fn is_in_effect(&self, object: &LoadedObject) -> bool {
-        self.changes.first().is_none_or(|change| match *change {
-            MemoryChange::Word { at, new, .. } => {
-                // SAFETY: the address is in the loaded object, and aligned.
-                object.contains(at) && unsafe { with_exposed_provenance::<usize>(at).read_volatile() } == new
-            }
-            MemoryChange::Code { at, new, .. } => object.contains(at) && read_code(at) == new,
+    /// Redirects again what [`undo`](Self::undo) has written back. Returns false if the system refused a part.
+    pub(crate) fn redo(&self, object: &LoadedObject) -> bool {
+        let mut memory = CodeMemory::open();
+        let refused = self.changes.iter().filter(|change| !memory.write(object, **change)).count();
+        refused == 0
+    }
+
+    /// The addresses of functions, each with the address of its hook. A function may come up several times.
+    pub(crate) fn moved(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.changes.iter().filter_map(|change| match *change {
+            MemoryChange::Word { old, new, .. } => Some((old, new)),
+            MemoryChange::Code { .. } => None,
         })
+    }
+
+    /// Whether code was changed, which is possible only while no other thread runs.
+    pub(crate) fn has_code(&self) -> bool {
+        self.changes.iter().any(|change| matches!(change, MemoryChange::Code { .. }))
     }
 }
 
@@ -224,7 +217,7 @@ const STEP: usize = 64 << 10;
 impl NearStubs {
     fn map(object: &LoadedObject, count: usize) -> Result<Self, RedirectFailure> {
         let (start, end) = object.range();
-        let bytes = (count * STRIDE).next_multiple_of(PAGE);
+        let bytes = (count * STRIDE).next_multiple_of(page_bytes());
         // Below the object first: the heap of `brk` grows above the program.
         let (first, next) = (start & !(STEP - 1), end.next_multiple_of(STEP));
         let below =
@@ -263,8 +256,7 @@ impl NearStubs {
     }
 
     fn write(self) -> Result<(), RedirectFailure> {
-        let written =
-            CodeMemory::open().write_code(self.start, &self.code, libc::PROT_READ | libc::PROT_EXEC);
+        let written = CodeMemory::open().write_code(self.start, &self.code);
         if written { Ok(()) } else { Err(RedirectFailure::Protected) }
     }
 }
@@ -285,9 +277,7 @@ impl CodeMemory {
     fn write(&mut self, object: &LoadedObject, change: MemoryChange) -> bool {
         match change {
             MemoryChange::Word { at, old, new } => self.write_word(at, old, new, object.protection(at)),
-            MemoryChange::Code { at, old, new } => {
-                read_code(at) == old && self.write_code(at, &new, object.protection(at))
-            }
+            MemoryChange::Code { at, old, new } => read_code(at) == old && self.write_code(at, &new),
         }
     }
 
@@ -303,22 +293,17 @@ impl CodeMemory {
         }
         if protect(at, 8, protection | libc::PROT_WRITE) {
             word.store(new, Ordering::Release);
-            return protect(at, 8, protection);
+            // If the page stays writable, the program runs on as well.
+            protect(at, 8, protection);
+            return true;
         }
         self.write_file(at, &new.to_ne_bytes())
     }
 
-    fn write_code(&mut self, at: usize, code: &[u8], protection: c_int) -> bool {
-        let written = self.write_file(at, code) || {
-            let writable = libc::PROT_READ | libc::PROT_WRITE;
-            protect(at, code.len(), writable) && {
-                let place = with_exposed_provenance_mut::<u8>(at);
-                // SAFETY: the pages are writable now, and the callers pass places in the program's code, or in pages
-                // of their own. No other thread runs this code.
-                unsafe { place.copy_from_nonoverlapping(code.as_ptr(), code.len()) };
-                protect(at, code.len(), protection)
-            }
-        };
+    /// Writes through the kernel: the protection of code stays as it is. A system that forbids this might also refuse to
+    /// make a page executable again.
+    fn write_code(&mut self, at: usize, code: &[u8]) -> bool {
+        let written = self.write_file(at, code);
         if written {
             make_executable(at, code.len());
         }
@@ -344,8 +329,7 @@ impl Drop for CodeMemory {
 
 /// Changes the protection of the pages of some bytes.
 fn protect(at: usize, bytes: usize, protection: c_int) -> bool {
-    // SAFETY: the function has no precondition.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+    let page = page_bytes();
     let start = at & !(page - 1);
     let length = (at + bytes).next_multiple_of(page) - start;
     let start = if start == 0 { null_mut() } else { with_exposed_provenance_mut(start) };

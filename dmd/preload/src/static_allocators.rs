@@ -1,54 +1,76 @@
 //! Hooks the allocators that the program and its libraries link statically.
 
 use core::ffi::CStr;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use dmd_redirect::elf::ElfFile;
-use dmd_redirect::{AllocatorPlan, RefusalReason, plan_redirects};
+use dmd_redirect::{AllocatorPlan, plan_redirects};
 use engine::__private::{
     LINKED_MARK, LinkedAllocator, add_linked_allocator, may_record, own_allocations, say,
 };
 
-use crate::loaded_objects::{LoadedObject, MappedFile, MemoryImage, all};
+use crate::loaded_objects::{LoadedObject, MappedFile, MemoryImage, PinnedObject, all};
 use crate::plugins;
 use crate::redirections::{AppliedPlan, RunningThreads, apply};
 
-/// A file that was looked at.
-struct SeenObject {
+/// A loaded file that was looked at.
+struct KnownObject {
+    path: Vec<u8>,
+    headers: usize,
     distance: usize,
-    applied: Vec<AppliedPlan>,
+    /// An object with hooks stays loaded: the program may have copied the address of a hook.
+    _pin: Option<PinnedObject>,
+}
+
+impl KnownObject {
+    fn is(&self, object: &LoadedObject) -> bool {
+        (self.distance, self.headers) == (object.distance, object.headers()) && self.path == object.path
+    }
 }
 
 /// All files that were looked at and are still loaded.
-static SEEN: Mutex<Vec<SeenObject>> = Mutex::new(Vec::new());
+static KNOWN: Mutex<Vec<KnownObject>> = Mutex::new(Vec::new());
 
 /// Hooks the allocators of all loaded files. Called once, before the program's own code runs.
 pub(crate) fn hook_all() {
     if may_record() {
-        hook_new();
+        own_allocations(|| hook_unknown(true, RunningThreads::None));
         plugins::start();
     }
 }
 
 /// Hooks the allocators of files that were loaded since the last call.
-pub(crate) fn hook_new() {
+pub(crate) fn hook_new(threads: RunningThreads) {
+    own_allocations(|| hook_unknown(false, threads));
+}
+
+fn hook_unknown(is_start: bool, threads: RunningThreads) {
     // In the child of a fork, another thread of the parent may hold the lock for ever.
-    let Ok(mut seen) = SEEN.try_lock() else { return };
-    own_allocations(|| {
-        let is_first = seen.is_empty();
-        let objects = all();
-        let stays = |seen: &SeenObject| {
-            let object = objects.iter().find(|object| object.distance == seen.distance);
-            object.is_some_and(|object| seen.applied.iter().all(|plan| plan.is_in_effect(object)))
-        };
-        seen.retain(stays);
-        for (index, object) in objects.iter().enumerate() {
-            if seen.iter().all(|seen| seen.distance != object.distance) {
-                let applied = hook(object, index == 0 || !is_first);
-                seen.push(SeenObject { distance: object.distance, applied });
-            }
+    let Ok(mut known) = KNOWN.try_lock() else { return };
+    let objects = all();
+    for (index, object) in objects.iter().enumerate() {
+        if known.iter().any(|known| known.is(object)) {
+            continue;
         }
-    });
+        // Wait until the loader has relocated the object, and keep it loaded.
+        let pin = if is_start { None } else { object.pin() };
+        let is_program = index == 0;
+        if !is_start && !is_program && pin.is_none() {
+            continue;
+        }
+        let applied = hook(object, is_program || !is_start, threads, &mut |allocator| {
+            if let Some(obstacle) = &allocator.obstacle {
+                say(&format!("{} inside {}: {obstacle}", allocator.name, allocator.place));
+            }
+            add_linked_allocator(allocator);
+        });
+        let LoadedObject { path, distance, .. } = object;
+        let (path, headers) = (path.clone(), object.headers());
+        // The list has one entry for each place.
+        known.retain(|known| known.distance != *distance || known.headers != headers);
+        let pin = pin.filter(|_| !applied.is_empty());
+        known.push(KnownObject { path, headers, distance: *distance, _pin: pin });
+    }
 }
 
 /// Whether this library is the object.
@@ -58,7 +80,13 @@ fn is_this_library(object: &LoadedObject) -> bool {
 
 /// Hooks the allocators of a file. Of the libraries that are loaded at the start, hardly any has an allocator, and most
 /// have no symbols: these are not searched for texts.
-fn hook(object: &LoadedObject, without_symbols: bool) -> Vec<AppliedPlan> {
+/// `each` gets each allocator that is found.
+fn hook(
+    object: &LoadedObject,
+    without_symbols: bool,
+    threads: RunningThreads,
+    each: &mut dyn FnMut(LinkedAllocator),
+) -> Vec<AppliedPlan> {
     let file = if is_this_library(object) { None } else { object.file() };
     let Some(elf) = file.as_ref().and_then(MappedFile::elf) else { return Vec::new() };
     if elf.symbols().is_none() && !without_symbols {
@@ -66,7 +94,7 @@ fn hook(object: &LoadedObject, without_symbols: bool) -> Vec<AppliedPlan> {
     }
     let image = MemoryImage { object, machine: elf.machine(), is_relocatable: elf.is_relocatable() };
     let mut plans = plan_redirects(&elf, &elf, &image);
-    if plans.iter().any(|plan| matches!(plan.plan, Err(RefusalReason::Stripped)))
+    if elf.symbols().is_none()
         && let Some(debug) = debug_file(&elf)
         && let Some(symbols) = debug.elf()
     {
@@ -76,16 +104,25 @@ fn hook(object: &LoadedObject, without_symbols: bool) -> Vec<AppliedPlan> {
     if plans.is_empty() || elf.contains_text(LINKED_MARK) {
         return Vec::new();
     }
-    plans.iter().filter_map(|plan| hook_family(object, plan)).collect()
+    let hooked = plans.iter().map(|plan| hook_family(object, plan, threads));
+    let applied = hooked.filter_map(|(allocator, applied)| {
+        each(allocator);
+        applied
+    });
+    applied.collect()
 }
 
-fn hook_family(object: &LoadedObject, plan: &AllocatorPlan) -> Option<AppliedPlan> {
+fn hook_family(
+    object: &LoadedObject,
+    plan: &AllocatorPlan,
+    threads: RunningThreads,
+) -> (LinkedAllocator, Option<AppliedPlan>) {
     let name = plan.family.name;
     let (mut functions, mut references) = (0, 0);
     let applied = match &plan.plan {
         Ok(redirects) => {
             (functions, references) = (redirects.used_functions(), redirects.references.len());
-            apply(object, redirects, RunningThreads::None).map_err(|failure| failure.text().to_owned())
+            apply(object, redirects, threads).map_err(|failure| failure.text().to_owned())
         }
         Err(reason) => Err(reason.to_string()),
     };
@@ -95,11 +132,71 @@ fn hook_family(object: &LoadedObject, plan: &AllocatorPlan) -> Option<AppliedPla
         Some(name) if !name.is_empty() => name.to_owned(),
         _ => "the program".to_owned(),
     };
-    if let Some(obstacle) = &obstacle {
-        say(&format!("{name} inside {place}: {obstacle}"));
+    (LinkedAllocator { name, place, functions, references, obstacle }, applied.ok())
+}
+
+/// A file of a program that was running before, with its hooked allocators.
+struct AttachedObject {
+    object: LoadedObject,
+    /// The plans, each with the name of its allocator.
+    plans: Vec<(&'static str, AppliedPlan)>,
+}
+
+impl AttachedObject {
+    fn is_same(&self, object: &LoadedObject) -> bool {
+        (self.object.distance, &self.object.path) == (object.distance, &object.path)
     }
-    add_linked_allocator(LinkedAllocator { name, place, functions, references, obstacle });
-    applied.ok()
+
+    /// The plans that can change now: code changes only while no other thread runs.
+    fn changeable(&self, threads: RunningThreads) -> impl Iterator<Item = &AppliedPlan> {
+        let plans = self.plans.iter().map(|(_, plan)| plan);
+        plans.filter(move |plan| threads == RunningThreads::None || !plan.has_code())
+    }
+}
+
+static ATTACHED: Mutex<Vec<AttachedObject>> = Mutex::new(Vec::new());
+
+/// Hooks the allocators of the loaded files `objects` of a program that runs already. Returns a line for each
+/// allocator: `hooked NAME` or `unhooked NAME: REASON`.
+pub(crate) fn attach_to(objects: Vec<LoadedObject>, threads: RunningThreads) -> String {
+    let mut attached = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner);
+    attached.retain(|known| objects.iter().any(|object| known.is_same(object)));
+    let mut text = String::new();
+    for known in &*attached {
+        known.changeable(threads).for_each(|plan| _ = plan.redo(&known.object));
+        known.plans.iter().for_each(|(name, _)| text.push_str(&format!("hooked {name}\n")));
+    }
+    for (index, object) in objects.into_iter().enumerate() {
+        if attached.iter().any(|known| known.is_same(&object)) {
+            continue;
+        }
+        let mut names = Vec::new();
+        let plans = hook(&object, index == 0, threads, &mut |allocator| match &allocator.obstacle {
+            None => {
+                text.push_str(&format!("hooked {}\n", allocator.name));
+                names.push(allocator.name);
+                add_linked_allocator(allocator);
+            }
+            Some(obstacle) => text.push_str(&format!("unhooked {}: {obstacle}\n", allocator.name)),
+        });
+        // A refusal may be about this moment only, for example about other threads.
+        if !plans.is_empty() {
+            attached.push(AttachedObject { object, plans: names.into_iter().zip(plans).collect() });
+        }
+    }
+    let plans = attached.iter().flat_map(|known| &known.plans);
+    let moved = plans.flat_map(|(_, plan)| plan.moved());
+    moved.for_each(|(old, new)| text.push_str(&format!("moved {old} {new}\n")));
+    text
+}
+
+/// Undoes [`attach_to`]. Hooks in code stay if other threads run: they record nothing any more.
+pub(crate) fn detach(threads: RunningThreads) {
+    let objects = all();
+    let attached = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner);
+    for known in attached.iter().filter(|known| objects.iter().any(|object| known.is_same(object))) {
+        known.changeable(threads).for_each(|plan| _ = plan.undo(&known.object));
+    }
 }
 
 /// The separate debug file of a stripped file.

@@ -47,6 +47,7 @@ pub struct Segment {
 pub const LOAD: u32 = 1;
 /// The kind of the segment with the dynamic section.
 pub const DYNAMIC: u32 = 2;
+const INTERPRETER: u32 = 3;
 const NOTE: u32 = 4;
 /// The kind of the segment that is read-only after relocation.
 pub const RELRO: u32 = 0x6474_e552;
@@ -66,6 +67,7 @@ pub(crate) struct Section {
 }
 
 const SYMBOL_TABLE: u32 = 2;
+const DYNAMIC_SYMBOLS: u32 = 11;
 const BUILD_ID: u32 = 3;
 const NO_BITS: u32 = 8;
 
@@ -198,7 +200,17 @@ impl<'f> ElfFile<'f> {
 
     /// The symbol table (`.symtab`). `None` if the file is stripped.
     pub fn symbols(&self) -> Option<SymbolTable<'f>> {
-        let section = self.sections().find(|section| section.kind == SYMBOL_TABLE)?;
+        self.symbols_of(SYMBOL_TABLE)
+    }
+
+    /// The symbols that other files can use (`.dynsym`). `None` for a program, whose own references come first.
+    pub(crate) fn library_symbols(&self) -> Option<SymbolTable<'f>> {
+        let is_program = self.segments().any(|segment| segment.kind == INTERPRETER);
+        if is_program { None } else { self.symbols_of(DYNAMIC_SYMBOLS) }
+    }
+
+    fn symbols_of(&self, kind: u32) -> Option<SymbolTable<'f>> {
+        let section = self.sections().find(|section| section.kind == kind)?;
         let names = self.sections().nth(section.link as usize)?;
         Some(SymbolTable { entries: self.section_bytes(&section)?, names: self.section_bytes(&names)? })
     }

@@ -73,16 +73,27 @@ pub struct AllocatorFamily {
     pub functions: &'static [AllocatorFunction],
     /// The function that returns the usable size of a live block.
     pub usable_size: Option<&'static str>,
-    /// Functions whose effect on blocks no hook can follow. A program that calls one of them is refused.
+    /// Functions whose effect on blocks no hook can follow. A program that calls one of them is refused. `*` stands for
+    /// the rest of a name that is not in `functions`.
     pub unsupported: &'static [&'static str],
-    /// The prefixes of the names of the allocator's own code. Calls from this code to the allocator's functions are not
-    /// redirected.
+    /// The start of a name that each program with this allocator contains, and no other program.
+    pub marker: &'static str,
+    /// The starts of names of the allocator's own code. Its calls of its own functions stay as they are. The functions
+    /// themselves are also its own code.
     pub own_code: &'static [&'static str],
     /// A text in the allocator's code, by which a stripped program is recognized.
     pub text: Option<&'static [u8]>,
 }
 
 impl AllocatorFamily {
+    /// Whether a function with this name belongs to the allocator. A dot and more may follow the name.
+    pub(crate) fn is_own_code(&self, name: &[u8]) -> bool {
+        let base = name.split(|byte| *byte == b'.').next().unwrap_or(name);
+        let rest = base.strip_prefix(self.prefix.as_bytes());
+        self.own_code.iter().any(|own| name.starts_with(own.as_bytes()))
+            || rest.is_some_and(|rest| self.functions.iter().any(|function| function.name.as_bytes() == rest))
+    }
+
     /// Says, before a reason, that blocks are missing.
     pub fn gap(&self) -> &'static str {
         if core::ptr::eq(self, &raw const FAMILIES[SHIMS]) {
@@ -102,6 +113,7 @@ const JEMALLOC: &[AllocatorFunction] = &[
     function("aligned_alloc", SIZE_SECOND),
     function("memalign", SIZE_SECOND),
     function("valloc", SIZE),
+    function("pvalloc", SIZE),
     function("mallocx", SIZE),
     function("rallocx", REALLOCATE),
     function("xallocx", ResizeInPlace),
@@ -137,14 +149,23 @@ const MIMALLOC: &[AllocatorFunction] = &[
     function("rezalloc_aligned_at", REALLOCATE),
     function("recalloc_aligned", REALLOCATE_COUNT),
     function("recalloc_aligned_at", REALLOCATE_COUNT),
+    function("umalloc", SIZE),
+    function("umalloc_small", SIZE),
+    function("uzalloc", SIZE),
+    function("uzalloc_small", SIZE),
+    function("ucalloc", COUNT_SIZE),
+    function("umalloc_aligned", SIZE),
+    function("uzalloc_aligned", SIZE),
+    function("urealloc", REALLOCATE),
+    function("ufree", Free),
     function("free", Free),
+    function("free_small", Free),
     function("cfree", Free),
     function("free_size", Free),
     function("free_aligned", Free),
     function("free_size_aligned", Free),
     function("strdup", AllocateText),
     function("strndup", AllocateText),
-    function("realpath", AllocateText),
     function("posix_memalign", AllocateInto),
     function("memalign", SIZE_SECOND),
     function("aligned_alloc", SIZE_SECOND),
@@ -174,6 +195,9 @@ const MIMALLOC: &[AllocatorFunction] = &[
     function("heap_realloc_aligned_at", reallocate(1, 2)),
     function("heap_rezalloc_aligned", reallocate(1, 2)),
     function("heap_strdup", AllocateText),
+    function("heap_zalloc_small", SIZE_SECOND),
+    function("heap_alloc_new", SIZE_SECOND),
+    function("heap_alloc_new_n", COUNT_SIZE_SECOND),
 ];
 
 const SNMALLOC: &[AllocatorFunction] = &[
@@ -227,6 +251,12 @@ const TCMALLOC: &[AllocatorFunction] = &[
     function("TCMallocInternalFreeSized", Free),
     function("TCMallocInternalFreeAlignedSized", Free),
     function("TCMallocInternalSdallocx", Free),
+    function("TCMallocInternalValloc", SIZE),
+    function("TCMallocInternalPvalloc", SIZE),
+    function("TCMallocInternalDeleteNothrow", Free),
+    function("TCMallocInternalDeleteAlignedNothrow", Free),
+    function("TCMallocInternalDeleteArrayNothrow", Free),
+    function("TCMallocInternalDeleteArrayAlignedNothrow", Free),
     function("TCMallocInternalDelete", Free),
     function("TCMallocInternalDeleteSized", Free),
     function("TCMallocInternalDeleteAligned", Free),
@@ -250,6 +280,20 @@ const GPERFTOOLS: &[AllocatorFunction] = &[
     function("new", SIZE),
     function("new_nothrow", SIZE),
     function("newarray", SIZE),
+    function("newarray_nothrow", SIZE),
+    function("pvalloc", SIZE),
+    function("new_aligned", SIZE),
+    function("new_aligned_nothrow", SIZE),
+    function("newarray_aligned", SIZE),
+    function("newarray_aligned_nothrow", SIZE),
+    function("delete_nothrow", Free),
+    function("delete_aligned", Free),
+    function("delete_aligned_nothrow", Free),
+    function("delete_sized_aligned", Free),
+    function("deletearray_nothrow", Free),
+    function("deletearray_aligned", Free),
+    function("deletearray_aligned_nothrow", Free),
+    function("deletearray_sized_aligned", Free),
     function("delete", Free),
     function("delete_sized", Free),
     function("deletearray", Free),
@@ -275,7 +319,8 @@ pub static FAMILIES: [AllocatorFamily; 8] = [
         prefix: "_rjem_",
         functions: JEMALLOC,
         usable_size: Some("malloc_usable_size"),
-        unsupported: &["batch_alloc"],
+        unsupported: &[],
+        marker: "_rjem_je_",
         own_code: &["_rjem_"],
         text: Some(b"/etc/_rjem_malloc.conf\0"),
     },
@@ -284,8 +329,9 @@ pub static FAMILIES: [AllocatorFamily; 8] = [
         prefix: "je_",
         functions: JEMALLOC,
         usable_size: Some("malloc_usable_size"),
-        unsupported: &["batch_alloc"],
-        own_code: &["je_"],
+        unsupported: &[],
+        marker: "je_arena_",
+        own_code: &["je_", "experimental_batch_alloc"],
         text: Some(b"/etc/malloc.conf\0"),
     },
     AllocatorFamily {
@@ -295,6 +341,11 @@ pub static FAMILIES: [AllocatorFamily; 8] = [
         usable_size: Some("usable_size"),
         unsupported: &[
             "heap_destroy",
+            "subproc_destroy",
+            "theap_*",
+            "realpath",
+            "reallocarr",
+            "ureallocn",
             "heap_recalloc",
             "heap_recalloc_aligned",
             "heap_recalloc_aligned_at",
@@ -308,6 +359,7 @@ pub static FAMILIES: [AllocatorFamily; 8] = [
             "dupenv_s",
             "wdupenv_s",
         ],
+        marker: "_mi_",
         own_code: &["mi_", "_mi_"],
         text: Some(b"mimalloc: warning: "),
     },
@@ -317,7 +369,8 @@ pub static FAMILIES: [AllocatorFamily; 8] = [
         functions: SNMALLOC,
         usable_size: Some("rust_usable_size"),
         unsupported: &[],
-        own_code: &["sn_", "_ZN8snmalloc", "_ZNK8snmalloc"],
+        marker: "_ZN8snmalloc",
+        own_code: &["sn_rust_", "_ZN8snmalloc", "_ZNK8snmalloc"],
         text: None,
     },
     AllocatorFamily {
@@ -325,8 +378,9 @@ pub static FAMILIES: [AllocatorFamily; 8] = [
         prefix: "rp",
         functions: RPMALLOC,
         usable_size: Some("malloc_usable_size"),
-        unsupported: &["malloc_heap_free_all"],
-        own_code: &["rp", "_rpmalloc"],
+        unsupported: &["malloc_heap_*"],
+        marker: "rpmalloc_",
+        own_code: &["rpmalloc_", "rpaligned_", "_rpmalloc"],
         text: None,
     },
     AllocatorFamily {
@@ -335,7 +389,8 @@ pub static FAMILIES: [AllocatorFamily; 8] = [
         functions: TCMALLOC,
         usable_size: None,
         unsupported: &[],
-        own_code: &["TCMallocInternal", "BridgeTCMalloc", "BridgePrepare", "_ZN8tcmalloc", "_ZN4absl"],
+        marker: "TCMallocInternal",
+        own_code: &["TCMallocInternal", "BridgeTCMalloc", "BridgePrepare", "_ZN8tcmalloc"],
         text: None,
     },
     AllocatorFamily {
@@ -344,7 +399,8 @@ pub static FAMILIES: [AllocatorFamily; 8] = [
         functions: GPERFTOOLS,
         usable_size: Some("malloc_size"),
         unsupported: &[],
-        own_code: &["tc_", "_ZN8tcmalloc"],
+        marker: "tc_version",
+        own_code: &["_ZN8tcmalloc"],
         text: None,
     },
     AllocatorFamily {
@@ -353,6 +409,7 @@ pub static FAMILIES: [AllocatorFamily; 8] = [
         functions: RUST,
         usable_size: None,
         unsupported: &[],
+        marker: "",
         own_code: &[],
         text: None,
     },

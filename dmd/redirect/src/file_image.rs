@@ -143,11 +143,11 @@ impl LoadedImage for FileImage<'_> {
 
 /// Calls `each` for the aligned words of a segment. In memory, the words are `distance` higher than in the file.
 pub(crate) fn for_each_word_of(address: u64, bytes: &[u8], distance: u64, each: &mut dyn FnMut(u64, u64)) {
-    let skipped = address.next_multiple_of(8) - address;
+    let skipped = address.wrapping_neg() & 7;
     let bytes = usize::try_from(skipped).ok().and_then(|skipped| bytes.get(skipped..)).unwrap_or_default();
     for (index, word) in bytes.chunks_exact(8).enumerate() {
         let word =
             u64::from_le_bytes([word[0], word[1], word[2], word[3], word[4], word[5], word[6], word[7]]);
-        each(address + skipped + index as u64 * 8, word.wrapping_sub(distance));
+        each(address.wrapping_add(skipped + index as u64 * 8), word.wrapping_sub(distance));
     }
 }

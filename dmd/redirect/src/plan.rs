@@ -6,7 +6,9 @@ use crate::elf::{ElfFile, Machine, SymbolTable};
 use crate::encodings::x86_64;
 use crate::families::{AllocatorFamily, AllocatorFunction, FAMILIES, FunctionCall, SHIMS};
 use crate::file_image::FileImage;
-use crate::references::{CodeMatch, CodeSegment, LoadedImage, Reference, Targets};
+use crate::references::{
+    CodeMatch, CodeReference, CodeSegment, LoadedImage, Reference, ReferenceForm, Targets,
+};
 use crate::symbols::{self, AllocatorSymbols, EnclosingFunction, FamilyFunctions};
 
 /// A function whose references a plan redirects.
@@ -67,6 +69,8 @@ pub enum RefusalReason {
     Unsupported(FunctionName),
     /// Functions of the allocator were compiled into their callers: they cannot be hooked there.
     Inlined,
+    /// The library exports this function, so other files may call it.
+    Exported(FunctionName),
     /// A part of the code may be a call of this function, or not.
     UnclearCode(FunctionName),
 }
@@ -87,6 +91,9 @@ impl fmt::Display for RefusalReason {
             Self::Inlined => f.write_str(
                 "its functions are inlined into their callers; wrap the allocator in dmd::Dmd, or build without optimization",
             ),
+            Self::Exported(name) => {
+                write!(f, "the library exports {name}, which other files may call; link the allocator into the program")
+            }
             Self::UnclearCode(name) => {
                 write!(f, "it is unclear whether the code calls {name}; wrap the allocator in dmd::Dmd")
             }
@@ -126,13 +133,33 @@ pub fn plan_redirects(
     let Some(table) = symbols.symbols() else { return by_text(file) };
     let found = AllocatorSymbols::find(&table);
     let mut plans = Vec::new();
+    let exported = file.library_symbols().map(|table| AllocatorSymbols::find(&table));
     for (family, functions) in FAMILIES.iter().zip(&found.families).take(SHIMS) {
         plans.extend(plan_family(family, functions, &table, image));
+    }
+    for plan in &mut plans {
+        let exported = exported.iter().flat_map(|exported| exported.families.iter().zip(&FAMILIES));
+        let mut exported = exported.filter(|(_, family)| core::ptr::eq(*family, plan.family));
+        if let Some(index) = exported.find_map(|(found, _)| found.functions.first()).map(|(index, _)| *index)
+        {
+            let name = plan.family.functions[usize::from(index)].name;
+            plan.plan = Err(RefusalReason::Exported(FunctionName { prefix: plan.family.prefix, name }));
+        }
     }
     if plans.is_empty() && !found.has_system_shims && !calls_malloc(file, &table, image) {
         plans.extend(plan_family(&FAMILIES[SHIMS], &found.families[SHIMS], &table, image));
     }
     plans
+}
+
+/// The number of words of an image that hold the address of an allocator's function. While the loader still relocates a
+/// file, memory has fewer than the file.
+pub fn count_words(symbols: &ElfFile<'_>, image: &dyn LoadedImage) -> usize {
+    let Some(table) = symbols.symbols() else { return 0 };
+    let found = AllocatorSymbols::find(&table);
+    let functions = found.families.iter().flat_map(|family| &family.functions);
+    let addresses: Vec<u64> = functions.map(|(_, address)| *address).collect();
+    Targets::new(&addresses).words(image).len()
 }
 
 /// Whether Rust's function for allocations calls `malloc` itself: then `malloc`'s hook records all blocks. With `lto`, the
@@ -153,8 +180,11 @@ struct ShimBody<'t, 'b> {
 impl ShimBody<'_, '_> {
     /// The addresses that the code may refer to.
     fn targets(&self) -> impl Iterator<Item = u64> {
-        let distances = self.code.windows(4).zip(self.address..);
-        distances.map(|(bytes, at)| x86_64::target([bytes[0], bytes[1], bytes[2], bytes[3]], at))
+        let distances = self.code.windows(4).enumerate();
+        distances.map(|(at, bytes)| {
+            let at = self.address.wrapping_add(at as u64);
+            x86_64::target([bytes[0], bytes[1], bytes[2], bytes[3]], at)
+        })
     }
 
     fn contains(&self, address: u64) -> bool {
@@ -213,7 +243,7 @@ fn plan_family(
     image: &dyn LoadedImage,
 ) -> Option<AllocatorPlan> {
     let allocates = |index: u16| !matches!(family.functions[usize::from(index)].call, FunctionCall::Free);
-    if !found.functions.iter().any(|(index, _)| allocates(*index)) {
+    if !found.is_marked || !found.functions.iter().any(|(index, _)| allocates(*index)) {
         return None;
     }
     let plan = references_of(family, found, table, image).transpose()?;
@@ -239,6 +269,7 @@ fn references_of(
     }
     let mut addresses: Vec<u64> = functions.iter().map(|function| function.address).collect();
     addresses.extend(found.unsupported.iter().map(|(_, address)| address));
+    addresses.extend(found.copies.iter().map(|(_, address)| address));
     let targets = Targets::new(&addresses);
     let mut references = targets.words(image);
     let code = image.code();
@@ -246,7 +277,7 @@ fn references_of(
     let positions: Vec<u64> = matches.iter().map(|found| found.reference.at).collect();
     let is_shims = core::ptr::eq(family, &raw const FAMILIES[SHIMS]);
     for (found, enclosing) in matches.iter().zip(symbols::enclosing(table, &positions)) {
-        if family.own_code.iter().any(|own| enclosing.name.starts_with(own.as_bytes())) {
+        if family.is_own_code(enclosing.name) {
             continue;
         }
         // Rust calls its own functions through words. Direct calls come from link-time optimization, which inlines some
@@ -254,7 +285,13 @@ fn references_of(
         if is_shims && found.decoded_end.is_some() {
             return Err(RefusalReason::Inlined);
         }
-        if !is_clear(&code, found, enclosing) {
+        let is_clear = !found.is_odd && is_clear(&code, found, enclosing);
+        // Four bytes that happen to equal an address, and are no operand.
+        let is_immediate = found.reference.form == ReferenceForm::Code(CodeReference::Immediate);
+        if !is_clear && is_immediate && !enclosing.name.is_empty() {
+            continue;
+        }
+        if !is_clear {
             let function = functions.get(usize::from(found.reference.function));
             return Err(RefusalReason::UnclearCode(name(
                 function.map_or("", |function| function.function.name),
@@ -279,7 +316,10 @@ fn references_of(
     }
     for reference in &references {
         if let Some(unsupported) = usize::from(reference.function).checked_sub(functions.len()) {
-            let index = found.unsupported.get(unsupported).map_or(0, |(index, _)| usize::from(*index));
+            let Some((index, _)) = found.unsupported.get(unsupported) else {
+                return Err(RefusalReason::Inlined);
+            };
+            let index = usize::from(*index);
             return Err(RefusalReason::Unsupported(name(family.unsupported[index])));
         }
     }
@@ -301,6 +341,6 @@ fn is_clear(code: &[CodeSegment<'_>], found: &CodeMatch, enclosing: EnclosingFun
         let start = enclosing.start.checked_sub(segment.address)?;
         segment.bytes.get(usize::try_from(start).ok()?..)
     });
-    let Ok(end) = usize::try_from(end - enclosing.start) else { return false };
+    let Ok(end) = usize::try_from(end.wrapping_sub(enclosing.start)) else { return false };
     function.is_some_and(|function| x86_64::is_instruction_end(function, end))
 }

@@ -70,6 +70,8 @@ pub(crate) struct CodeMatch {
     pub(crate) reference: Reference,
     /// If decoding must confirm the match, the position in the code at which an instruction must end; otherwise `None`.
     pub(crate) decoded_end: Option<u64>,
+    /// Whether the code refers to the function in a form that cannot be redirected.
+    pub(crate) is_odd: bool,
 }
 
 /// The functions whose references are searched.
@@ -102,8 +104,9 @@ impl<'t> Targets<'t> {
 
     /// The places in code of x86-64 that may contain the distance to a target, whatever the instruction.
     pub(crate) fn distances(&self, segment: &CodeSegment<'_>) -> impl Iterator<Item = u64> {
-        let places = segment.bytes.windows(4).zip(segment.address..);
-        places.filter_map(|(bytes, at)| {
+        let places = segment.bytes.windows(4).enumerate();
+        places.filter_map(move |(at, bytes)| {
+            let at = segment.address.wrapping_add(at as u64);
             self.at(x86_64::target([bytes[0], bytes[1], bytes[2], bytes[3]], at)).map(|_| at)
         })
     }
@@ -138,21 +141,18 @@ impl<'t> Targets<'t> {
             let address = segment.address.wrapping_add(at as u64);
             let mut add = |function, form, decoded_end| {
                 let reference = Reference { at: address, function, form: ReferenceForm::Code(form) };
-                found.push(CodeMatch { reference, decoded_end });
+                found.push(CodeMatch { reference, decoded_end, is_odd: false });
             };
             if let Some(function) = self.at(x86_64::target(bytes, address)) {
                 match x86_64::distance_form(code, at) {
                     Some(x86_64::Certainty::Certain) => add(function, CodeReference::Distance, None),
                     Some(x86_64::Certainty::NeedsDecoding) => {
-                        add(function, CodeReference::Distance, Some(address + 4));
+                        add(function, CodeReference::Distance, Some(address.wrapping_add(4)));
                     }
                     None => {}
                 }
-            } else if absolute
-                && let Some(function) = self.at(u64::from(u32::from_le_bytes(bytes)))
-                && x86_64::is_immediate(code, at)
-            {
-                add(function, CodeReference::Immediate, Some(address + 4));
+            } else if absolute && let Some(function) = self.at(u64::from(u32::from_le_bytes(bytes))) {
+                add(function, CodeReference::Immediate, Some(address.wrapping_add(4)));
             }
         }
     }
@@ -164,15 +164,18 @@ impl<'t> Targets<'t> {
         };
         for (index, instruction) in words(0).enumerate() {
             let at = segment.address.wrapping_add(index as u64 * 4);
-            let mut add = |function, form| {
+            let mut add = |function, form, is_odd| {
                 let reference = Reference { at, function, form: ReferenceForm::Code(form) };
-                found.push(CodeMatch { reference, decoded_end: None });
+                found.push(CodeMatch { reference, decoded_end: None, is_odd });
             };
             if let Some(target) = aarch64::branch_target(instruction, at) {
                 if let Some(function) = self.at(target) {
-                    add(function, CodeReference::Branch);
+                    add(function, CodeReference::Branch, false);
                 }
                 continue;
+            }
+            if let Some(function) = aarch64::near_target(instruction, at).and_then(|target| self.at(target)) {
+                add(function, CodeReference::PagePair(0), true);
             }
             let Some((page, register)) = aarch64::page_target(instruction, at) else { continue };
             if page.wrapping_sub(self.least & !0xfff) > self.span.saturating_add(0xfff) {
@@ -183,10 +186,15 @@ impl<'t> Targets<'t> {
                 if let Some((bytes, from)) = aarch64::added_bytes(next)
                     && from == register
                 {
-                    if let Some(function) = self.at(page + bytes) {
-                        add(function, CodeReference::PagePair((distance as u8 + 1) * 4));
+                    if let Some(function) = self.at(page.wrapping_add(bytes)) {
+                        // Another `add` may use the same page, unless this one overwrites the register at once.
+                        let is_alone = distance == 0 && next & 31 == register;
+                        add(function, CodeReference::PagePair((distance as u8 + 1) * 4), !is_alone);
                     }
-                    break;
+                    if next & 31 == register {
+                        break;
+                    }
+                    continue;
                 }
                 if aarch64::written_register(next) == Some(register) {
                     break;

@@ -8,8 +8,12 @@ use crate::families::{AllocatorFamily, FAMILIES, SHIMS};
 pub(crate) struct FamilyFunctions {
     /// The index in the family's table, and the address.
     pub(crate) functions: Vec<(u16, u64)>,
+    /// Parts and copies that a compiler made of functions.
+    pub(crate) copies: Vec<(u16, u64)>,
     pub(crate) unsupported: Vec<(u16, u64)>,
     pub(crate) usable_size: Option<u64>,
+    /// Whether the file contains the family's marker.
+    pub(crate) is_marked: bool,
     /// A function with a name that has two addresses.
     pub(crate) ambiguous: Option<u16>,
 }
@@ -50,6 +54,9 @@ impl AllocatorSymbols {
     }
 
     fn add(&mut self, symbol: &Symbol<'_>) {
+        for (family, found) in FAMILIES.iter().zip(&mut self.families) {
+            found.is_marked |= symbol.name.starts_with(family.marker.as_bytes());
+        }
         // Most symbols are names of Rust functions.
         if symbol.name.starts_with(b"_ZN")
             || symbol.name.starts_with(b"_RN") && !symbol.name.starts_with(b"_RNvC")
@@ -69,10 +76,17 @@ impl AllocatorSymbols {
 
 impl FamilyFunctions {
     fn add(&mut self, family: &AllocatorFamily, name: &[u8], address: u64) {
-        let index_of =
-            |mut names: core::slice::Iter<'_, &str>| names.position(|other| other.as_bytes() == name);
-        if let Some(index) = family.functions.iter().position(|function| function.name.as_bytes() == name) {
+        // Compilers give parts and copies of a function a suffix. Callers may call a copy directly.
+        let base = name.split(|byte| *byte == b'.').next().unwrap_or(name);
+        let is_listed = |listed: &str| match listed.strip_suffix('*') {
+            Some(start) => name.starts_with(start.as_bytes()),
+            None => listed.as_bytes() == name,
+        };
+        if let Some(index) = family.functions.iter().position(|function| function.name.as_bytes() == base) {
             let index = index as u16;
+            if base.len() < name.len() {
+                return self.copies.push((index, address));
+            }
             match self.functions.iter().find(|(other, _)| *other == index) {
                 Some((_, known)) if *known != address => self.ambiguous = Some(index),
                 Some(_) => {}
@@ -80,7 +94,7 @@ impl FamilyFunctions {
             }
         } else if family.usable_size.is_some_and(|usable| usable.as_bytes() == name) {
             self.usable_size = Some(address);
-        } else if let Some(index) = index_of(family.unsupported.iter()) {
+        } else if let Some(index) = family.unsupported.iter().position(|listed| is_listed(listed)) {
             self.unsupported.push((index as u16, address));
         }
     }

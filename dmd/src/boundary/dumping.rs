@@ -1,7 +1,7 @@
 //! Dumps of the engine in this copy of the library: when they may be written, and with which reports.
 
 use core::ffi::{CStr, c_char, c_int};
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
 
 use crate::boundary::reporter_hosts;
@@ -26,17 +26,14 @@ pub(crate) const NOT_RUNNING: c_int = -1;
 /// The number of dumps written so far.
 static DUMPS: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether this copy of the library is preloaded and so has the hooks.
-static HOOKS_ARE_HERE: AtomicBool = AtomicBool::new(false);
-
 /// Notes that this copy of the library is preloaded and so has the hooks.
 pub(crate) fn hooks_are_here() {
-    HOOKS_ARE_HERE.store(true, Ordering::Relaxed);
+    ENGINE.set_preloaded();
 }
 
 /// Whether this copy of the library is preloaded and so has the hooks.
 pub(crate) fn are_hooks_here() -> bool {
-    HOOKS_ARE_HERE.load(Ordering::Relaxed)
+    ENGINE.is_preloaded()
 }
 
 pub(crate) unsafe extern "C" fn local_dump(path: *const c_char) -> c_int {
@@ -58,7 +55,7 @@ pub(crate) unsafe extern "C" fn local_dump(path: *const c_char) -> c_int {
 /// The path is null or ends in 0.
 pub(crate) unsafe fn local_report_and_dump(path: *const c_char, deadline: Option<Duration>) -> c_int {
     // Reporters allocate. They could wait forever for an allocator that a signal handler has interrupted.
-    if slot().guard.is_set() || (HOOKS_ARE_HERE.load(Ordering::Relaxed) && stack::is_interrupted_here()) {
+    if slot().guard.is_set() || (ENGINE.is_preloaded() && stack::is_interrupted_here()) {
         return error_numbers::BUSY;
     }
     // SAFETY: `path` is null or ends in 0: the caller of this function guarantees that.

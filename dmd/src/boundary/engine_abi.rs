@@ -113,7 +113,7 @@ extern "C" fn add_program(run_reporters: RunReporters) {
     // The engine does not record allocations that the loader makes during this call.
     let _inside = Inside::deeper();
     reporter_hosts::add(run_reporters);
-    listening::leave_to_program();
+    listening::stop();
 }
 
 with_caller!(
@@ -354,7 +354,7 @@ extern "C" fn may_record() -> bool {
     ENGINE.records() || ENGINE.phase() == Phase::Waiting
 }
 
-extern "C" fn start_tracking(mean: u64) -> c_int {
+pub(crate) extern "C" fn start_tracking(mean: u64) -> c_int {
     let mean = usize::try_from(mean).unwrap_or(usize::MAX);
     if ENGINE.start_tracking((mean > 0).then_some(mean)) {
         hooks_off::set_off(false);
@@ -367,7 +367,7 @@ extern "C" fn start_tracking(mean: u64) -> c_int {
     }
 }
 
-extern "C" fn stop_tracking() {
+pub(crate) extern "C" fn stop_tracking() {
     session_peer::set(NO_PEER);
     if ENGINE.setup().options.wait_for_track {
         hooks_off::set_off(true);
@@ -376,7 +376,7 @@ extern "C" fn stop_tracking() {
     }
 }
 
-unsafe extern "C" fn start_recording(path: *const c_char) -> c_int {
+pub(crate) unsafe extern "C" fn start_recording(path: *const c_char) -> c_int {
     match ENGINE.phase() {
         Phase::Waiting => {}
         Phase::On | Phase::Sampling => return error_numbers::BUSY,

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 #[cfg(engine = "native")]
 use memory_reporter::__private::{ThreadHost, host_threads};
-use memory_reporter::live::{ListenGuard, ListenOptions, listen_until_dropped};
+use memory_reporter::live::{ListenError, ListenGuard, ListenOptions, listen_until_dropped};
 
 #[cfg(engine = "native")]
 use crate::system::engine_threads;
@@ -28,18 +28,18 @@ static HOST: ThreadHost = ThreadHost {
 static NAME: &CStr = c"about-memory";
 
 /// Starts to listen. The caller is inside the engine's guard, so that the engine does not record the thread's memory.
-pub(crate) fn start() {
+pub(crate) fn start(options: &ListenOptions) -> Result<(), ListenError> {
     #[cfg(engine = "native")]
     if engine_threads::are_possible() {
         engine_threads::prepare_descriptors();
         host_threads(&HOST);
     }
-    // An error is ignored: the process then has no socket, and other processes cannot find it.
-    let listening = listen_until_dropped(&ListenOptions::new()).ok();
-    *LISTENING.lock().unwrap_or_else(PoisonError::into_inner) = listening;
+    let listening = listen_until_dropped(options)?;
+    *LISTENING.lock().unwrap_or_else(PoisonError::into_inner) = Some(listening);
+    Ok(())
 }
 
-/// Stops answering, because a program that has connected answers requests.
-pub(crate) fn leave_to_program() {
+/// Stops answering: a program that has connected answers requests, or `about-memory detach` asks for it.
+pub(crate) fn stop() {
     drop(LISTENING.lock().unwrap_or_else(PoisonError::into_inner).take());
 }

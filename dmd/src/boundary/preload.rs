@@ -2,6 +2,8 @@
 
 use core::ffi::{CStr, c_char, c_void};
 
+use memory_reporter::live::ListenOptions;
+
 use crate::boundary::{ending, engine_abi, listening, recorder};
 use crate::engine::{BlockMove, ENGINE, EngineSetup, Phase, SizeOf};
 use crate::recording;
@@ -125,7 +127,8 @@ pub fn listen_if_asked() {
     let _inside = Inside::deeper();
     keeping_errno(|| {
         engine_abi::connect_itself();
-        listening::start();
+        // An error is ignored: the process then has no socket, and other processes cannot find it.
+        _ = listening::start(&ListenOptions::new());
     });
 }
 

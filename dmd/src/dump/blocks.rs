@@ -7,6 +7,7 @@ use hashbrown::hash_table::Entry;
 use rustc_hash::FxBuildHasher;
 
 use super::at_peak::LiveStacks;
+use super::resident::{AbsentBytes, MemoryJoin};
 use crate::engine::ENGINE;
 use crate::options::Mode;
 use crate::system::pages::{self, DumpVec, PageAllocator};
@@ -41,27 +42,54 @@ impl BlockKind {
 /// room for stacks of threads in a process whose address space is limited.
 const MOST_RESERVED: u64 = 1 << 20;
 
-/// Calls `each` for every live block, and in cumulative mode for every kind of freed blocks. Locks of the freed blocks
-/// are held during the calls for them. Adds the live blocks to `stacks`.
-pub(super) fn for_each(mode: Mode, stacks: &mut LiveStacks, mut each: impl FnMut(BlockKind, u64)) {
-    *stacks = LiveStacks::new();
+/// The blocks of a kind.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KindAmount {
+    pub(super) count: u64,
+    /// The bytes of live blocks without memory. All zero if the pages are not known.
+    pub(super) absent: AbsentBytes,
+}
+
+impl KindAmount {
+    fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.absent.add(other.absent);
+    }
+}
+
+/// What a dump collects while it looks at all live blocks.
+pub(super) struct LiveTotals {
+    pub(super) stacks: LiveStacks,
+    /// The memory of the process; `None` if the kernel does not show it.
+    pub(super) memory: Option<MemoryJoin>,
+}
+
+/// Calls `each` for every live block, and in cumulative mode for every freed block, while the lock of these blocks is
+/// held. Adds the live blocks to `totals`.
+pub(super) fn for_each(mode: Mode, totals: &mut LiveTotals, mut each: impl FnMut(BlockKind, KindAmount)) {
+    totals.stacks = LiveStacks::new();
+    if let Some(memory) = &mut totals.memory {
+        memory.restart();
+    }
     ENGINE.table().for_each(|address, block| {
-        stacks.add(block.trace, ENGINE.amount(block));
+        totals.stacks.add(block.trace, ENGINE.amount(block));
+        let absent = totals.memory.as_mut().map(|memory| memory.add(address, block)).unwrap_or_default();
         let mut kind = BlockKind::from_block(block);
         if block.marked {
             kind.reports = ENGINE.marks.get(address);
         }
-        each(kind, 1);
+        each(kind, KindAmount { count: 1, absent });
     });
     if mode == Mode::Cumulative {
-        ENGINE.dead.for_each(|dead, count| each(BlockKind::from_dead(dead), count));
+        let absent = AbsentBytes::default();
+        ENGINE.dead.for_each(|dead, count| each(BlockKind::from_dead(dead), KindAmount { count, absent }));
     }
 }
 
 /// Kinds in order of their first block, with their counts.
 pub(super) struct LiveBlocks {
     places: HashTable<KindPlace, PageAllocator<true>>,
-    list: DumpVec<(BlockKind, u64)>,
+    list: DumpVec<(BlockKind, KindAmount)>,
 }
 
 /// The index of a kind in the list. The table does not contain the kinds themselves, since a program may have as many
@@ -91,15 +119,15 @@ impl LiveBlocks {
     }
 
     /// Merges all blocks by kind. Returns `None` if there is not enough memory for the kinds.
-    pub(super) fn merged(mode: Mode, stacks: &mut LiveStacks) -> Option<Self> {
+    pub(super) fn merged(mode: Mode, totals: &mut LiveTotals) -> Option<Self> {
         let mut live = Self::new();
         let mut fits = true;
-        for_each(mode, stacks, |kind, count| fits = fits && live.add(kind, count));
+        for_each(mode, totals, |kind, amount| fits = fits && live.add(kind, amount));
         fits.then_some(live)
     }
 
     /// Adds blocks of a kind. Returns false if there is no memory.
-    fn add(&mut self, kind: BlockKind, count: u64) -> bool {
+    fn add(&mut self, kind: BlockKind, amount: KindAmount) -> bool {
         let Self { places, list } = self;
         let hash = (FxBuildHasher.hash_one(kind) >> 32) as u32;
         let place = KindPlace { hash, at: list.len() as u32 };
@@ -109,11 +137,11 @@ impl LiveBlocks {
         let is_it = |place: &KindPlace| place.hash == hash && list[place.at as usize].0 == kind;
         match places.entry(place.hash(), is_it, KindPlace::hash) {
             Entry::Occupied(known) => {
-                list[known.get().at as usize].1 += count;
+                list[known.get().at as usize].1.add(amount);
                 true
             }
             Entry::Vacant(vacant) => {
-                let has_room = pages::push(list, (kind, count));
+                let has_room = pages::push(list, (kind, amount));
                 if has_room {
                     vacant.insert(place);
                 }
@@ -122,7 +150,7 @@ impl LiveBlocks {
         }
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &(BlockKind, u64)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(BlockKind, KindAmount)> {
         self.list.iter()
     }
 }

@@ -67,6 +67,12 @@ impl<W: Write> JsonWriter<W> {
         write!(self.out, "{value}")
     }
 
+    #[cfg(target_os = "linux")]
+    pub(super) fn boolean(&mut self, key: &str, value: bool) -> io::Result<()> {
+        self.key(key)?;
+        self.out.put(if value { b"true" } else { b"false" })
+    }
+
     pub(super) fn null(&mut self, key: &str) -> io::Result<()> {
         self.key(key)?;
         self.out.put(b"null")

@@ -46,6 +46,11 @@ pub(crate) struct DumpModules {
     loaded: usize,
 }
 
+/// The name of this library in dumps if its file has none.
+static OWN_NAME: &str = "libdmd.so";
+/// The starts of the paths of files without a name, as the loader and the kernel show them.
+const NAMELESS: [&[u8]; 3] = [b"/proc/self/fd/", b"/memfd:", b"/tmp/#"];
+
 /// The number of digits of a build id that are enough to distinguish two builds of one library.
 const SHORT_ID: usize = 8;
 
@@ -63,6 +68,12 @@ impl DumpModules {
         #[cfg(not(target_os = "linux"))]
         let mut modules = loaded::modules();
         modules.sort_by_key(|module| module.start);
+        // `about-memory attach` loads this library from a file without a name.
+        let own = (&raw const OWN_NAME).addr();
+        let own = modules.iter_mut().find(|module| (module.start..module.end).contains(&own));
+        if let Some(own) = own.filter(|own| NAMELESS.iter().any(|start| own.path.starts_with(start))) {
+            own.path = OWN_NAME.as_bytes().to_vec();
+        }
         let loaded = modules.len();
         for seen in seen_modules::iter() {
             let LoadedLibrary { start, end, bias, path, build_id, sample, .. } = seen.module;

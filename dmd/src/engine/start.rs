@@ -15,6 +15,8 @@ use crate::system::lock::Lock;
 use crate::system::slot::{self, Inside};
 use crate::system::{clock, internal_alloc, log};
 use crate::tables::logs::LOGS;
+#[cfg(target_os = "linux")]
+use crate::tables::mappings;
 use crate::tables::observers::ObserverPlace;
 use crate::tables::pending::PendingEvents;
 use crate::tables::{observers, seen_modules, stack, thread};
@@ -115,6 +117,8 @@ impl Engine {
         observers::for_each_lock(each);
         self.tree().for_each_lock(each);
         seen_modules::for_each_lock(each);
+        #[cfg(target_os = "linux")]
+        mappings::for_each_lock(each);
         internal_alloc::for_each_lock(each);
     }
 

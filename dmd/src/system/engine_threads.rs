@@ -138,6 +138,11 @@ pub(crate) fn are_possible() -> bool {
     thread_locals::are_prepared()
 }
 
+/// The number of threads of the kernel that engine threads have now.
+pub fn count() -> usize {
+    ENGINE_THREADS.iter().filter(|engine_thread| !engine_thread.is_gone()).count()
+}
+
 /// Whether this thread is an engine thread.
 #[inline(always)]
 pub fn is_engine_thread() -> bool {

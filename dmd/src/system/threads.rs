@@ -53,23 +53,13 @@ impl ThreadTable {
         // SAFETY: the pages are zeroed and have this size, and only this thread uses them.
         let bytes = unsafe { slice::from_raw_parts_mut(pages, BYTES) };
         let mut threads = Self { bytes, listed: 0, recorded: 0 };
-        // SAFETY: the function has no precondition.
-        let this = unsafe { libc::gettid() } as u64;
-        for_each_thread(|name| {
+        for_each_place(|number, (stack, code), name| {
             let at = NUMBERS + threads.listed * THREAD;
             let Some(row) = threads.bytes[..MOST].get_mut(at..at + THREAD) else { return };
-            let Some(number) = str::from_utf8(name).ok().and_then(|name| name.parse::<u64>().ok()) else {
-                return;
-            };
-            // This thread is in the engine. Its last stack shows where the program called the engine.
-            let (stack, code) = if number == this { (0, 0) } else { place_of(number) };
             for (word, value) in row.chunks_exact_mut(8).zip([number, stack, code]) {
                 word.copy_from_slice(&value.to_le_bytes());
             }
-            let mut text = [0; THREAD_NAME];
-            let filled = read(number, "comm", &mut text);
-            let end = text[..filled].iter().position(|byte| *byte == b'\n').unwrap_or(0);
-            row[THREAD - THREAD_NAME..][..end].copy_from_slice(&text[..end]);
+            row[THREAD - THREAD_NAME..][..name.len()].copy_from_slice(name);
             threads.listed += 1;
         });
         Some(threads)
@@ -102,6 +92,24 @@ impl Drop for ThreadTable {
         // SAFETY: the bytes were mapped with this size, and no code uses them after this call.
         unsafe { memory::unmap_for_dump(self.bytes.as_mut_ptr(), BYTES) };
     }
+}
+
+/// Calls `each` with each thread's number, its stack pointer and the address of its next instruction, and its name. The
+/// addresses are zeros for this thread, and for a thread that runs.
+pub(crate) fn for_each_place(mut each: impl FnMut(u64, (u64, u64), &[u8])) {
+    // SAFETY: the function has no precondition.
+    let this = unsafe { libc::gettid() } as u64;
+    for_each_thread(|name| {
+        let Some(number) = str::from_utf8(name).ok().and_then(|name| name.parse::<u64>().ok()) else {
+            return;
+        };
+        // This thread is in the engine. Its last stack shows where the program called the engine.
+        let place = if number == this { (0, 0) } else { place_of(number) };
+        let mut text = [0; THREAD_NAME];
+        let filled = read(number, "comm", &mut text);
+        let end = text[..filled].iter().position(|byte| *byte == b'\n').unwrap_or(0);
+        each(number, place, &text[..end]);
+    });
 }
 
 /// The stack pointer of a thread and the address of its next instruction; zeros if the thread runs.

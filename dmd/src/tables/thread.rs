@@ -344,6 +344,12 @@ pub(crate) fn for_each_stack(each: &mut dyn FnMut(usize, &ThreadStack)) {
     }
 }
 
+/// The thread pointer of each thread with a lease.
+#[cfg(target_os = "linux")]
+pub(crate) fn pointers() -> impl Iterator<Item = usize> {
+    leases().map(|lease| lease.thread_pointer.load(Ordering::Relaxed)).filter(|pointer| *pointer != 0)
+}
+
 /// Calls `each` with the events and counts of every thread so far, while that thread does not settle.
 pub(crate) fn for_each_pending(mut each: impl FnMut(&PendingEvents)) {
     for lease in leases() {

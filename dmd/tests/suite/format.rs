@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 const TOP: [&str; 5] = ["version", "invocation", "blockList", "traceTable", "frameTable"];
 /// The members of a block, in the order in which Firefox writes them.
 const BLOCK: [&str; 7] = ["addr", "contents", "req", "slop", "alloc", "reps", "num"];
-const BLOCK_OURS: [&str; 2] = ["repPaths", "sampled"];
+const BLOCK_OURS: [&str; 4] = ["repPaths", "sampled", "swapped", "untouched"];
 
 pub(crate) fn check(text: &str, dump: &Value) {
     let top: Vec<&str> = text.lines().filter_map(|line| key(line.strip_prefix(' ')?)).collect();
@@ -26,7 +26,13 @@ pub(crate) fn check(text: &str, dump: &Value) {
         check_block(block.as_object().unwrap(), mode, &mut used);
     }
     check_peak(dump, mode, &mut used);
-    assert_eq!(used, traces.keys().map(String::as_str).collect(), "the traces of blocks, now or at the peak");
+    let areas = dump["mappings"]["list"].as_array().into_iter().flatten();
+    used.extend(areas.filter_map(|area| area["alloc"].as_str()));
+    assert_eq!(
+        used,
+        traces.keys().map(String::as_str).collect(),
+        "the traces of blocks, now or at the peak, and of mappings"
+    );
     let frames = dump["frameTable"].as_object().unwrap();
     let most = dump["sampling"]["maxFrames"].as_u64().unwrap() as usize;
     let mut used = BTreeSet::new();

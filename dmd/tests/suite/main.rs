@@ -30,6 +30,8 @@ mod processes;
 mod real_programs;
 mod recordings;
 mod reporting;
+#[cfg(not(feature = "portable-engine"))]
+mod resident;
 mod sampler;
 mod samples;
 mod smoke;

@@ -22,10 +22,10 @@ fn words_are_split_at_white_space() {
     assert_eq!(Options::parse(b"--mode=normal").unwrap().mode, Mode::DarkMatter);
     assert_eq!(Options::parse(b"--mode=stress").unwrap().run, Run::Stress);
     let ours = b"--max-frames=8 --output=a%p.gz --dump-at-exit --children=no --quiet=yes --verbose \
-        --sample-below=4093";
+        --sample-below=4093 --resident=no";
     let ours = Options::parse(ours).unwrap();
     assert_eq!((ours.max_frames, ours.output, ours.sample_below), (8, Some("a%p.gz"), Some(4093)));
-    assert!(ours.dump_at_exit && ours.quiet && ours.verbose && !ours.children);
+    assert!(ours.dump_at_exit && ours.quiet && ours.verbose && !ours.children && !ours.resident);
 }
 
 #[test]
@@ -66,8 +66,8 @@ fn what_is_not_understood_is_told() {
     assert_eq!(
         told("-q"),
         "Bad entry in the $DMD environment variable: '-q'. It is entry 1. Entries are 1, --mode, --stacks, \
-         --sample-below, --sample-bytes, --seed, --wait-for-track, --show-dump-stats, --max-frames, --output, \
-         --record, --copy-to, --copy-at, --dump-at-exit, --children, --quiet, --verbose; 0, off or no switches DMD off."
+         --sample-below, --sample-bytes, --seed, --wait-for-track, --show-dump-stats, --max-frames, --resident, \
+         --output, --record, --copy-to, --copy-at, --dump-at-exit, --children, --quiet, --verbose; 0, off or no switches DMD off."
     );
 }
 

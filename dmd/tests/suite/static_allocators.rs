@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{count, preloaded, read_dump, succeed, victim};
+use crate::support::{c_program, compile, count, preloaded, read_dump, succeed, victim};
 
 fn number(value: &Value) -> u64 {
     value.as_u64().unwrap()
@@ -48,4 +48,23 @@ fn jemalloc() {
 #[test]
 fn an_allocator_written_in_rust() {
     check("linked_mapped");
+}
+
+/// A library with its own allocator is hooked when the program first looks up one of its functions. It stays loaded.
+#[test]
+fn a_library_that_is_loaded_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["-shared", "-fPIC", "-fvisibility=hidden"];
+    compile(folder.path(), "cc", "own_allocator.c", "own_allocator.so", &flags);
+    let program = c_program(folder.path(), "loads_allocator");
+    let file = folder.path().join("loaded.json");
+    let options = format!("--mode=live --stacks=full --dump-at-exit --quiet --output={}", file.display());
+    succeed(preloaded(program, &options).arg(folder.path().join("own_allocator.so")));
+    let dump = read_dump(&file);
+    assert_eq!(count(&dump, |block| block["req"] == 777), 6, "{dump}");
+    let allocators = dump["allocators"].as_array().unwrap();
+    assert_eq!(allocators.len(), 1, "{allocators:?}");
+    assert_eq!(allocators[0]["place"], "own_allocator.so");
+    assert_eq!((&allocators[0]["functions"], &allocators[0]["references"]), (&2.into(), &3.into()));
+    assert_eq!(dump["dropped"]["frees"], Value::Null);
 }

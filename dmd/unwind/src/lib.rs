@@ -84,5 +84,5 @@ pub use interrupted::is_interrupted_here;
 pub use loaded::{LoadedLibrary, ModuleSample, is_loaded, loaded, sample_at};
 pub use sections::{Sections, module_both_ways};
 pub use stack::StackRange;
-pub use sys::is_readable;
+pub use sys::{is_readable, mapped_ranges};
 pub use walker::{StackFrame, WalkEnd, walk};

@@ -2,6 +2,8 @@
 //! hook must not set `errno`.
 
 use core::arch::asm;
+use core::ops::Range;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 #[cfg(target_arch = "x86_64")]
 mod number {
@@ -21,7 +23,30 @@ pub(crate) fn map(len: usize) -> Option<*mut u8> {
     // SAFETY: the kernel chooses the place of a new private mapping, so it changes no memory that is in use.
     let address = unsafe { call(number::MMAP, [0, len, protection, flags, usize::MAX, 0]) };
     // The kernel returns errors as addresses in the last page.
-    (address < -4096isize as usize).then(|| core::ptr::with_exposed_provenance_mut(address))
+    (address < -4096isize as usize).then(|| {
+        note(address, len);
+        core::ptr::with_exposed_provenance_mut(address)
+    })
+}
+
+/// Start and length of each mapping. The walker's tables double, so there are few.
+static MAPPED: [[AtomicUsize; 2]; 64] = [const { [const { AtomicUsize::new(0) }; 2] }; 64];
+
+fn note(start: usize, len: usize) {
+    let is_free = |place: &&[AtomicUsize; 2]| {
+        place[0].compare_exchange(0, start, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    };
+    if let Some([_, length]) = MAPPED.iter().find(is_free) {
+        length.store(len, Ordering::Release);
+    }
+}
+
+/// The addresses of the walker's own tables.
+pub fn mapped_ranges() -> impl Iterator<Item = Range<usize>> {
+    MAPPED.iter().filter_map(|[start, length]| {
+        let (length, start) = (length.load(Ordering::Acquire), start.load(Ordering::Relaxed));
+        (length > 0).then(|| start..start + length)
+    })
 }
 
 /// Whether the word at `address` (a multiple of 4) can be read. The function makes a futex wait that returns at once:

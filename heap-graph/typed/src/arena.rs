@@ -30,6 +30,34 @@ impl ArenaValues {
         is_new
     }
 
+    /// Removes each value at these addresses that shares a part of its bytes with another value. Bytes of a value belong to
+    /// another value only if one of the values contains the other one.
+    pub(crate) fn remove_contradicted(&mut self, addresses: &[u64]) {
+        for start in addresses {
+            let Some((_, bytes)) = self.by_address.get(start) else { continue };
+            let end = start.saturating_add(*bytes);
+            let end_of = |(other, (_, bytes)): (&u64, &(_, u64))| other.saturating_add(*bytes);
+            let before = self.by_address.range(..start).next_back().map(end_of);
+            let is_cut = before.is_some_and(|before| before > *start && before < end);
+            if is_cut || self.by_address.range(start + 1..end).any(|other| end_of(other) > end) {
+                self.by_address.remove(start);
+            }
+        }
+    }
+
+    /// The ranges of addresses that have values, sorted and without overlaps.
+    pub(crate) fn ranges(&self) -> Vec<(u64, u64)> {
+        let mut all: Vec<(u64, u64)> = Vec::new();
+        for (start, (_, bytes)) in &self.by_address {
+            let end = start.saturating_add(*bytes);
+            match all.last_mut().filter(|(_, last)| *last >= *start) {
+                Some((_, last)) => *last = end.max(*last),
+                None => all.push((*start, end)),
+            }
+        }
+        all
+    }
+
     /// The values in a block, without the values inside of other values.
     pub(crate) fn within(&self, block: &HeapBlock) -> impl Iterator<Item = (TypedContents, u64)> {
         let end = block.address.saturating_add(block.requested);
@@ -74,6 +102,11 @@ impl ChunkUse {
     /// The address of the footer, if the start of the used part is unknown.
     pub(crate) fn footer_of_unknown(&self) -> Option<u64> {
         self.used.is_none().then_some(self.footer)
+    }
+
+    /// Whether an address is in the used part. False if the start of the used part is unknown.
+    pub(crate) fn is_used(&self, address: u64) -> bool {
+        self.used.is_some_and(|used| (used..self.footer).contains(&address))
     }
 
     /// The number of bytes for values, and the number of used bytes. `None` if the start of the used part is unknown.

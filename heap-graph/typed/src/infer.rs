@@ -181,13 +181,15 @@ impl<'i> TypedHeap<'i> {
         work.spread();
         work.settle();
         work.find_prefixed();
-        work.find_values();
+        work.find_values(memory);
         work.finish();
         work.statics(StaticsPass::Edges);
         let Inference { mut heap, mut reader, .. } = work;
         let blocks = (&heap.index, &heap.blocks[..]);
         heap.from_threads = ThreadWords::read(dump, memory, &mut reader, blocks, all_threads);
-        heap.chunk_uses = heap.find_chunk_uses(memory);
+        if heap.chunk_uses.len() != heap.chunks() {
+            heap.chunk_uses = heap.find_chunk_uses(memory);
+        }
         heap.not_held = heap.find_not_held();
         heap.from_threads.keep(&heap.not_held, dump);
         Ok(heap)

@@ -14,6 +14,7 @@ use super::serve::LiveServer;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListenOptions {
     pub(super) name: Option<String>,
+    folder: Option<PathBuf>,
 }
 
 impl ListenOptions {
@@ -26,6 +27,15 @@ impl ListenOptions {
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
+        self
+    }
+
+    /// Sets the folder of the socket. For an engine that another process has loaded into this one: that process knows
+    /// the folder, and this process's environment may be in use by another thread.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
         self
     }
 }
@@ -125,7 +135,7 @@ struct SharedListener {
 
 impl SharedListener {
     fn start(options: &ListenOptions) -> Result<Self, ListenError> {
-        let folder = platform::socket_folder()?;
+        let folder = options.folder.clone().map_or_else(platform::socket_folder, Ok)?;
         platform::make_private_folder(&folder)?;
         let (ticks, started) = platform::start_time().unwrap_or_default();
         let pid = std::process::id();

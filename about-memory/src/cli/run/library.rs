@@ -1,9 +1,11 @@
 //! Finds `libdmd.so`.
 
+use std::borrow::Cow;
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::Failure;
+use crate::cli::Failure;
 
 const NAME: &str = "libdmd.so";
 
@@ -45,6 +47,17 @@ pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
         )));
     }
     Ok(path)
+}
+
+/// Returns the contents of the library that the user named, or that [`find`] finds.
+pub(in crate::cli) fn contents(named: Option<&Path>) -> Result<Cow<'static, [u8]>, Failure> {
+    if let (None, Some(contents)) = (named, CONTENTS) {
+        return Ok(Cow::Borrowed(contents));
+    }
+    let path = find(named)?;
+    let contents =
+        fs::read(&path).map_err(|error| Failure::File(path.display().to_string(), error.into()))?;
+    Ok(Cow::Owned(contents))
 }
 
 fn places() -> Vec<PathBuf> {

@@ -46,8 +46,9 @@ pub(super) fn print(path: &Path, facts: &SummaryFacts<'_>) -> Result<(), Failure
     let dump = at(dump, &overview, path)?;
     let (has_lines, is_of_rust) = (dump.has_lines_of_program(), dump.is_of_rust());
     let view = program_view::options(io::stderr().is_terminal());
+    let memory = first_screen::resident_memory(&dump, &view);
     let Some(mut summary) = first_screen::heap_summary(dump, &view) else {
-        let text = resident + &types.unwrap_or_default();
+        let text = resident + &types.unwrap_or_default() + &memory;
         if !text.is_empty() {
             // If stderr is closed, there is no reader. The same applies below.
             let _ = write!(io::stderr(), "\n{text}");
@@ -62,7 +63,8 @@ pub(super) fn print(path: &Path, facts: &SummaryFacts<'_>) -> Result<(), Failure
         }
         None => String::new(),
     };
-    let mut text = format!("\n{resident}{overview}{types}{summary}\n");
+    let gap = if memory.is_empty() { "" } else { "\n" };
+    let mut text = format!("\n{resident}{overview}{types}{summary}\n{memory}{gap}");
     if !has_lines {
         text += "The program has no line numbers. To get them, build it with debug information";
         text += match is_of_rust {

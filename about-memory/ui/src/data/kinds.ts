@@ -7,6 +7,8 @@ export interface KindsHeader {
   kinds: string[];
   reporters: string[];
   estimated: boolean;
+  /** Whether the data has swapped and untouched bytes. */
+  resident?: boolean;
 }
 
 export interface BlockKinds {
@@ -31,10 +33,18 @@ export function readKinds(
   const all = [...list, ...reporters];
   for (const { amounts } of all) amounts.bytes = next(from[0]);
   for (const { amounts } of all) amounts.blocks = next(from[1]);
+  if (header.resident) {
+    const [swapped, untouched] = [new NumberColumn(column("kindSwapped")), new NumberColumn(column("kindUntouched"))];
+    for (const { amounts } of all) amounts.absent = { swapped: next(swapped), untouched: next(untouched) };
+  }
   if (list.length > 1) {
-    const sum = (of: "bytes" | "blocks") =>
-      Float64Array.from({ length: rows }, (_, row) => list.reduce((all, { amounts }) => all + amounts[of][row], 0));
-    const amounts = { bytes: sum("bytes"), blocks: sum("blocks"), before: null };
+    const sum = (of: (amounts: RowAmounts) => Float64Array) =>
+      Float64Array.from({ length: rows }, (_, row) => list.reduce((all, { amounts }) => all + of(amounts)[row], 0));
+    const amounts: RowAmounts = { bytes: sum(({ bytes }) => bytes), blocks: sum(({ blocks }) => blocks), before: null };
+    if (header.resident) {
+      const absent = (of: "swapped" | "untouched") => sum((amounts) => amounts.absent![of]);
+      amounts.absent = { swapped: absent("swapped"), untouched: absent("untouched") };
+    }
     list.unshift({ title: "All", amounts, reporter: null });
   }
   list.push(...reporters);

@@ -27,6 +27,8 @@ export interface RowAmounts {
   blocks: Float64Array;
   /** The earlier blocks of each row in a change; otherwise `null`. */
   before: { bytes: Float64Array; blocks: Float64Array } | null;
+  /** The bytes of each row that are not in memory, if the dump has them. */
+  absent?: { swapped: Float64Array; untouched: Float64Array };
 }
 
 /** A holder under a key, with the sums of its rows. */
@@ -36,27 +38,33 @@ export interface HolderSums {
   blocks: number;
   bytesBefore: number;
   blocksBefore: number;
+  /** Bytes that are swapped out, and bytes without memory. */
+  swapped: number;
+  untouched: number;
 }
 
 /** Returns the holders that have blocks or, in a change, had blocks before. */
 export function holders(stacks: Stacks, key: HolderKey, amounts: RowAmounts): HolderSums[] {
-  const { before } = amounts;
+  const { before, absent } = amounts;
   const all = new Map<number, HolderSums>();
   for (let row = 0; row < stacks.rows; row++) {
     const [bytes, blocks] = [amounts.bytes[row], amounts.blocks[row]];
     const bytesBefore = before?.bytes[row] ?? 0;
     const blocksBefore = before?.blocks[row] ?? 0;
     if (bytes === 0 && blocks === 0 && bytesBefore === 0 && blocksBefore === 0) continue;
+    const [swapped, untouched] = [absent?.swapped[row] ?? 0, absent?.untouched[row] ?? 0];
     const number = stacks.holders[key][row];
     const known = all.get(number);
     if (!known) {
-      all.set(number, { name: stacks.names.get(number), bytes, blocks, bytesBefore, blocksBefore });
+      all.set(number, { name: stacks.names.get(number), bytes, blocks, bytesBefore, blocksBefore, swapped, untouched });
       continue;
     }
     known.bytes += bytes;
     known.blocks += blocks;
     known.bytesBefore += bytesBefore;
     known.blocksBefore += blocksBefore;
+    known.swapped += swapped;
+    known.untouched += untouched;
   }
   return [...all.values()];
 }

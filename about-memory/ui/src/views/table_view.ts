@@ -114,9 +114,27 @@ export class TableView implements View {
   private timeColumns(): Column[] {
     return [
       { title: "bytes", value: ({ bytes }) => bytes, text: ({ bytes }) => this.bytes(bytes) },
+      ...this.residentColumns(),
       { title: "share", value: ({ bytes }) => bytes, text: ({ bytes }) => formatShare(bytes, this.total) },
       { title: "blocks", value: ({ blocks }) => blocks, text: ({ blocks }) => this.count(blocks) },
       { title: "name", value: null, text: ({ name }) => name },
+    ];
+  }
+
+  /** The bytes in memory, swapped out and without memory, if the dump has them. */
+  private residentColumns(): Column[] {
+    const { absent } = this.amounts;
+    if (!absent) return [];
+    const column = (title: string, value: (holder: HolderSums) => number): Column => ({
+      title,
+      value,
+      text: (holder) => this.bytes(value(holder)),
+    });
+    const hasSwap = absent.swapped.some((bytes) => bytes !== 0);
+    return [
+      column("resident", ({ bytes, swapped, untouched }) => bytes - swapped - untouched),
+      ...(hasSwap ? [column("swapped", ({ swapped }) => swapped)] : []),
+      column("untouched", ({ untouched }) => untouched),
     ];
   }
 

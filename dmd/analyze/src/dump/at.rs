@@ -104,6 +104,8 @@ fn blocks(
         reps,
         reporters,
         sampled,
+        swapped: 0,
+        untouched: 0,
         // DMD has already weighted the sums.
         weight: 1.0,
     };

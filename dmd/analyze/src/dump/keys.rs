@@ -31,6 +31,8 @@ pub(crate) enum KeyUse {
     Reps(u32, u8),
     /// `peak.stacks[].alloc`
     Peak(u32),
+    /// `mappings.list[].alloc`
+    Mapping(u32),
     /// `traceTable[][]`, by the number of the trace's key and the frame's index.
     Frame(u32, u32),
     /// `traceTable` or `frameTable`: the key of an entry.

@@ -6,6 +6,7 @@
 mod allocators;
 mod block;
 mod faults;
+mod memory;
 mod peak;
 mod tables;
 mod value;
@@ -23,6 +24,7 @@ use super::allocators::DumpAllocator;
 use super::frames::{CallId, CallTable};
 use super::keys::DumpKeys;
 use super::measurements::EngineMemory;
+use super::memory::MemoryByOwner;
 use super::peak::{DumpPeak, DumpStatistics};
 use super::{BlockContents, Dump, DumpBlock, LoadedModule, ReporterAmounts};
 use crate::error::AnalyzeError;
@@ -134,6 +136,7 @@ pub fn read_from(reader: impl Read, options: &DumpReadOptions) -> Result<Dump, A
         process: None,
         resident_peak: None,
         measurements: EngineMemory::default(),
+        memory: None,
         peak: None,
         statistics: None,
         allocators: Vec::new(),
@@ -186,6 +189,7 @@ struct DumpReader<'o, R: Read> {
     process: Option<u64>,
     resident_peak: Option<u64>,
     measurements: EngineMemory,
+    memory: Option<Result<MemoryByOwner, String>>,
     peak: Option<DumpPeak>,
     statistics: Option<DumpStatistics>,
     allocators: Vec<DumpAllocator>,
@@ -213,6 +217,7 @@ impl<R: Read> DumpReader<'_, R> {
             "dropped" => reader.dropped(),
             "process" => reader.process(),
             "measurements" => reader.measurements(),
+            "mappings" => reader.memory(),
             "peak" => reader.peak(),
             "statistics" => reader.statistics(),
             "reportPaths" => reader.reporters(),

@@ -4,6 +4,12 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct DumpTraceId(pub(crate) u32);
 
+impl Default for DumpTraceId {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
 impl DumpTraceId {
     /// Marks a trace that DMD did not record.
     pub(crate) const NONE: Self = Self(u32::MAX);

@@ -97,6 +97,8 @@ impl DarkMatter {
     pub fn add(&mut self, blocks: &LiveBlocks) {
         let trace = |stack: Option<LiveStack>| stack.map_or(DumpTraceId::NONE, |LiveStack(trace)| trace);
         self.0.blocks.push(DumpBlock {
+            swapped: 0,
+            untouched: 0,
             req: blocks.requested,
             slop: blocks.slop,
             num: blocks.count,

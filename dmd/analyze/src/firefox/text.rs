@@ -119,7 +119,7 @@ impl FirefoxText<'_> {
         index: usize,
         so_far: i128,
     ) -> fmt::Result {
-        let BlockSums { num, req, slop } = record.sums;
+        let BlockSums { num, req, slop, .. } = record.sums;
         let usable = record.sums.usable();
         let name = section.kind.name();
         writeln!(f, "{name} {{")?;

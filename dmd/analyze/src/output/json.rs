@@ -20,17 +20,31 @@ use crate::records::{Analysis, BlockSums, CutStackId, KindSection, RecordTable, 
 /// - `reportFaults`, if reporters reported pointers without a live block: `kind` (`not-heap`, `interior` or `freed`),
 ///   `path`, `count`, the first `address`, the function `reporter` with its `place`, and the stack `reportedAt`.
 /// - `tables`: the requested tables.
+/// - `memory`, if requested: the resident memory of the process in `rows`, each with `owner`, `name`, `resident` and
+///   `swapped`. At most 1,000 rows, and a last row with the sum of all others.
+///
+/// With `memory`, sums also have `resident`, `swapped` and `untouched` bytes, if the dump has them.
 ///
 /// Sums are `blocks`, `requested`, `slop` and `usable` (bytes), and `estimated` if they contain sampled blocks. For a
 /// sample by bytes, estimated sums have `standardError`, an upper bound of the standard error of `usable`. All numbers
 /// are whole, and may exceed 53 bits.
 #[derive(Debug)]
-pub struct AnalysisJson<'a>(&'a Analysis);
+pub struct AnalysisJson<'a>(&'a Analysis, Option<String>);
 
 impl Analysis {
     /// All shown records and tables, as JSON.
     pub fn json(&self) -> AnalysisJson<'_> {
-        AnalysisJson(self)
+        AnalysisJson(self, None)
+    }
+}
+
+impl AnalysisJson<'_> {
+    /// Adds the resident memory: of each record if the dump has it, and of the whole process as `memory`, the text of
+    /// [`ResidentMemory::json`](crate::program::ResidentMemory::json).
+    #[must_use]
+    pub fn resident(mut self, memory: String) -> Self {
+        self.1 = Some(memory);
+        self
     }
 }
 
@@ -59,6 +73,9 @@ impl Display for AnalysisJson<'_> {
             f.write_str(",\n \"reportFaults\": [")?;
             list(f, &self.0.faults, "\n  ", fault)?;
             f.write_str("\n ]")?;
+        }
+        if let Some(memory) = &self.1 {
+            write!(f, ",\n \"memory\": {memory}")?;
         }
         f.write_str("\n}\n")
     }
@@ -116,9 +133,13 @@ impl AnalysisJson<'_> {
     }
 
     fn sums(&self, f: &mut fmt::Formatter<'_>, sums: BlockSums, estimated: bool) -> fmt::Result {
-        let BlockSums { num, req, slop } = sums;
+        let BlockSums { num, req, slop, swapped, untouched } = sums;
         let usable = sums.usable();
         write!(f, "\"blocks\": {num}, \"requested\": {req}, \"slop\": {slop}, \"usable\": {usable}")?;
+        if self.1.is_some() && self.0.has_resident() {
+            let resident = sums.resident();
+            write!(f, ", \"resident\": {resident}, \"swapped\": {swapped}, \"untouched\": {untouched}")?;
+        }
         if !estimated {
             return Ok(());
         }

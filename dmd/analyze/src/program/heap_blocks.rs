@@ -16,6 +16,7 @@ pub struct HeapBlocks {
     kinds: Vec<BlocksOfKind>,
     reporters: Vec<BlocksOfReporter>,
     estimated: bool,
+    has_resident: bool,
     faults: Vec<ReportFault>,
 }
 
@@ -75,7 +76,13 @@ impl HeapBlocks {
             BlocksOfKind { kind: section.kind, sums }
         });
         let kinds = kinds.collect();
-        Self { rows, kinds, reporters, estimated: analysis.estimated, faults: analysis.faults }
+        let (estimated, has_resident) = (analysis.estimated, analysis.has_resident());
+        Self { rows, kinds, reporters, estimated, has_resident, faults: analysis.faults }
+    }
+
+    /// Whether the sums contain swapped and untouched bytes.
+    pub fn has_resident(&self) -> bool {
+        self.has_resident
     }
 
     /// The rows, and their stacks.

@@ -28,6 +28,8 @@ pub struct HeapSummary {
     /// The sums of reported and of unreported blocks; `None` if no block is reported.
     pub reported: Option<[BlockSums; 2]>,
     estimated: bool,
+    /// Whether the tables have columns for resident, swapped and untouched bytes.
+    resident: bool,
     width: usize,
     colour: bool,
     verbose: bool,
@@ -84,6 +86,7 @@ impl HeapSummary {
             total,
             tables: keys.iter().zip(&roots).map(|(key, root)| table(*key, root, options)).collect(),
             estimated: analysis.sections.iter().any(|section| section.estimated),
+            resident: options.resident && analysis.has_resident(),
             width: options.width,
             colour: options.colour,
             verbose: options.verbose,
@@ -100,6 +103,29 @@ impl HeapSummary {
 
 /// The number of columns before a row's name.
 pub(super) const AMOUNTS: usize = 24;
+
+/// The minimum width of names and places beside the columns of resident bytes.
+const LEAST_NAMES: usize = 60;
+
+/// The columns for the bytes in memory, the bytes that are swapped out, and the bytes without memory. If no byte is
+/// swapped out, the second column is missing.
+struct ResidentColumns {
+    mark: &'static str,
+    has_swap: bool,
+}
+
+impl ResidentColumns {
+    fn heading(&self) -> String {
+        let swapped = if self.has_swap { format!("  {:>13}", "swapped") } else { String::new() };
+        format!("  {:>13}{swapped}  {:>13}", "resident", "untouched")
+    }
+
+    fn amounts(&self, sums: BlockSums) -> String {
+        let column = |amount: i128| format!("  {:>13}", format!("{}{}", self.mark, bytes(amount)));
+        let swapped = if self.has_swap { column(sums.swapped) } else { String::new() };
+        format!("{}{swapped}{}", column(sums.resident()), column(sums.untouched))
+    }
+}
 
 /// The number of columns for the names of rows with this key. Sites leave room for a place beside the name.
 pub(super) fn for_names(key: HolderKey, room: usize) -> usize {
@@ -148,28 +174,34 @@ impl Display for HeapSummary {
             };
             writeln!(f, "Reported: {}. Unreported: {}.\n", part(reported), part(unreported))?;
         }
+        let columns = ResidentColumns { mark, has_swap: self.total.swapped != 0 };
+        let columns = self.resident.then_some(columns);
+        let heading = columns.as_ref().map(ResidentColumns::heading).unwrap_or_default();
+        let before = AMOUNTS + heading.len();
+        // A narrow column of names would not be readable.
+        let width = self.width.max(before + LEAST_NAMES);
+        let of = |sums| columns.as_ref().map(|columns| columns.amounts(sums)).unwrap_or_default();
         for (index, table) in self.tables.iter().enumerate() {
             if index > 0 {
                 f.write_str("\n")?;
             }
-            writeln!(
-                f,
-                "{}",
-                bold(&format!("{:>13}  {:>7}  by {}", "bytes", "share", table.by.name()), &options)
-            )?;
+            let title = format!("{:>13}{heading}  {:>7}  by {}", "bytes", "share", table.by.name());
+            writeln!(f, "{}", bold(&title, &options))?;
             let names: Vec<String> = table.rows.iter().map(|row| row.name.clone()).collect();
             let places: Vec<String> = table.rows.iter().map(|row| row.place.clone()).collect();
-            let tails = tails(&names, &places, self.width.saturating_sub(AMOUNTS), AMOUNTS + 4, &options);
+            let options = ProgramOptions { width, ..ProgramOptions::default() }.colour(self.colour);
+            let options = options.verbose(self.verbose);
+            let tails = tails(&names, &places, width.saturating_sub(before), before + 4, &options);
             for ((row, name), tail) in table.rows.iter().zip(&names).zip(&tails) {
                 let amount = format!("{mark}{}", bytes(row.sums.usable()));
                 let share = percent(row.sums.usable(), whole);
-                writeln!(f, "{amount:>13}  {share:>7}  {name}{tail}")?;
+                writeln!(f, "{amount:>13}{}  {share:>7}  {name}{tail}", of(row.sums))?;
             }
             if table.more > 0 {
                 let amount = format!("{mark}{}", bytes(table.rest.usable()));
                 let share = percent(table.rest.usable(), whole);
                 let more = format!("({} more)", number(table.more as i128));
-                writeln!(f, "{amount:>13}  {share:>7}  {}", dim(&more, &options))?;
+                writeln!(f, "{amount:>13}{}  {share:>7}  {}", of(table.rest), dim(&more, &options))?;
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use super::line::{bold, bytes};
 use super::stack_text::StackText;
 use super::{HeapSummary, ProgramOptions};
 use crate::print::{CleanText, blocks, mark, number, percent};
-use crate::records::{Analysis, CutStackId, KindSection, RecordKind, ReporterClaims, StackRecord};
+use crate::records::{Analysis, BlockSums, CutStackId, KindSection, RecordKind, ReporterClaims, StackRecord};
 
 /// The maximum number of block sizes in a record's line.
 const SIZES: usize = 4;
@@ -114,6 +114,15 @@ impl ProgramText<'_> {
             sizes(record, self.options.width.saturating_sub(before.chars().count()))
         };
         writeln!(f, "\n{index}. {amount}  {share} ({so_far} so far)  in {mark}{num}{sizes}")?;
+        if self.options.resident && self.analysis.has_resident() {
+            let BlockSums { swapped, untouched, .. } = record.sums;
+            let resident = bytes(record.sums.resident());
+            let swapped = match swapped {
+                0 => String::new(),
+                _ => format!("{mark}{} swapped, ", bytes(swapped)),
+            };
+            writeln!(f, "    {mark}{resident} resident, {swapped}{mark}{} untouched", bytes(untouched))?;
+        }
         stacks.type_of(f, record.alloc)?;
         stacks.stack(f, record.alloc)?;
         let titles = ["reported at", "reported again at"];

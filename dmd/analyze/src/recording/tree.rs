@@ -126,6 +126,8 @@ impl CallTree {
             let dump = &mut traces.dump;
             dump.scanned.extend(address.map(|addr| BlockContents { addr, words: 0..0, text: None }));
             dump.blocks.push(DumpBlock {
+                swapped: 0,
+                untouched: 0,
                 req: kind.requested,
                 slop: kind.slop,
                 num,

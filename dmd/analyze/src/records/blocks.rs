@@ -40,8 +40,15 @@ impl<'d> BlockEntry<'d> {
         self.sums().2
     }
 
+    /// The bytes of all the blocks together that are swapped out, and those without memory. Zeros if the dump does not
+    /// have them: see [`Dump::check_resident`].
+    pub fn all_absent(&self) -> [u128; 2] {
+        let BlockSums { swapped, untouched, .. } = BlockSums::from_block(self.block);
+        [swapped.unsigned_abs(), untouched.unsigned_abs()]
+    }
+
     fn sums(&self) -> (u64, u128, u128) {
-        let BlockSums { num, req, slop } = BlockSums::from_block(self.block);
+        let BlockSums { num, req, slop, .. } = BlockSums::from_block(self.block);
         (u64::try_from(num).unwrap_or(u64::MAX), req.unsigned_abs(), slop.unsigned_abs())
     }
 

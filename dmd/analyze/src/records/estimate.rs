@@ -52,11 +52,15 @@ impl StackEstimate {
             num: share(pool.stackless.num),
             req: share(pool.stackless.req),
             slop: share(pool.stackless.slop),
+            swapped: share(pool.stackless.swapped),
+            untouched: share(pool.stackless.untouched),
         };
         let sums = BlockSums {
             num: own.num + due.num - pool.given.num,
             req: own.req + due.req - pool.given.req,
             slop: own.slop + due.slop - pool.given.slop,
+            swapped: own.swapped + due.swapped - pool.given.swapped,
+            untouched: own.untouched + due.untouched - pool.given.untouched,
         };
         pool.given = due;
         (sums, true)

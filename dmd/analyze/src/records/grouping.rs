@@ -150,7 +150,7 @@ impl<'o> BlockGrouping<'o> {
         dump.count(reports.map(|reports| move |group: u32| reports[group as usize]), |block, counted| {
             let group = &mut all[counted.group as usize];
             group.sums.add(counted.sums);
-            group.estimated |= counted.estimated && counted.sums != BlockSums::default();
+            group.estimated |= counted.estimated && !counted.sums.is_empty();
             group.sampled |= block.sampled;
             total.add(counted.sums);
         });

@@ -15,6 +15,12 @@ pub enum RecordOrder {
     Slop,
     /// The number of blocks, then usable bytes.
     NumBlocks,
+    /// Usable bytes in memory.
+    Resident,
+    /// Usable bytes that are swapped out.
+    Swapped,
+    /// Usable bytes without memory.
+    Untouched,
 }
 
 /// The key by which a table groups blocks. The records themselves are grouped by stacks.

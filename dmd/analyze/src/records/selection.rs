@@ -93,6 +93,9 @@ fn sorted(groups: &StackGroups<'_>, mut list: Vec<u32>) -> Vec<u32> {
             RecordOrder::Req => [sums.req.abs(), 0, 0],
             RecordOrder::Slop => [sums.slop.abs(), 0, 0],
             RecordOrder::NumBlocks => [num, usable, sums.req.abs()],
+            RecordOrder::Resident => [sums.resident().abs(), usable, 0],
+            RecordOrder::Swapped => [sums.swapped.abs(), usable, 0],
+            RecordOrder::Untouched => [sums.untouched.abs(), usable, 0],
         };
         // Groups with equal amounts keep the order of their first block, for every sort key.
         (Reverse(amounts), *group)

@@ -15,7 +15,7 @@ pub(super) fn sizes(groups: &StackGroups<'_>, place: &[u32], places: usize) -> V
     for dump in &groups.dumps {
         groups.count(dump, |block, counted| {
             // Skip blocks that an estimate has moved to other records.
-            let taken = counted.estimated && counted.sums == BlockSums::default();
+            let taken = counted.estimated && counted.sums.is_empty();
             if let Some(counts) = counts.get_mut(place[counted.group as usize] as usize)
                 && !taken
             {
@@ -67,7 +67,7 @@ pub(super) fn unchanged(groups: &StackGroups<'_>) -> Vec<bool> {
     if !groups.is_difference() && !is_estimate {
         return Vec::new();
     }
-    let is_empty = |group: &StackGroup| group.sums == BlockSums::default();
+    let is_empty = |group: &StackGroup| group.sums.is_empty();
     if !groups.is_difference() {
         return groups.all.iter().map(is_empty).collect();
     }

@@ -11,6 +11,7 @@ mod program;
 mod real_programs;
 mod recording;
 mod reports;
+mod resident;
 mod runtimes;
 mod samples;
 mod separate;

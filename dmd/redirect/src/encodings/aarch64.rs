@@ -58,7 +58,8 @@ pub fn added_bytes(instruction: u32) -> Option<(u64, u32)> {
 /// sufficient between `adrp` and its `add`: instructions of other kinds give `None`.
 pub fn written_register(instruction: u32) -> Option<u32> {
     let is_data = instruction & 0x1c00_0000 == 0x1000_0000 || instruction & 0x0e00_0000 == 0x0a00_0000;
-    is_data.then_some(instruction & 31)
+    let is_load = instruction & 0x0e40_0000 == 0x0840_0000;
+    (is_data || is_load).then_some(instruction & 31)
 }
 
 /// The same `adrp`, for the page of another address; `None` if it cannot reach the page.

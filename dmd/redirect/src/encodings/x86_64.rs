@@ -42,11 +42,6 @@ pub fn distance(at: u64, target: u64) -> Option<[u8; 4]> {
     i32::try_from(bytes).ok().map(i32::to_le_bytes)
 }
 
-/// Whether an instruction with a 4-byte operand at `at` loads an absolute address: `mov r32, imm32`.
-pub fn is_immediate(code: &[u8], at: usize) -> bool {
-    at.checked_sub(1).and_then(|at| code.get(at)).is_some_and(|opcode| matches!(opcode, 0xb8..=0xbf))
-}
-
 /// The bytes of a [`stub`].
 pub const STUB_BYTES: usize = 16;
 

@@ -2,7 +2,7 @@
 
 use dmd_analyze::TypeVerdict;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::{Inference, StaticsPass, TypeOrigin, TypedHeap};
 use crate::arena::{self, ChunkUse};
@@ -61,7 +61,7 @@ impl Inference<'_, '_, '_> {
 
     /// Finds the types of values in chunks, from pointers of typed blocks, of statics and of other values. The pointers
     /// of these values also determine types of blocks.
-    pub(super) fn find_values(&mut self) {
+    pub(super) fn find_values(&mut self, memory: &dyn MemorySource) {
         let chunks = (0..self.heap.blocks.len()).filter(|block| self.is_chunk(*block));
         let in_chunks =
             chunks.fold(0, |sum: u64, block| sum.saturating_add(self.heap.blocks[block].requested));
@@ -77,12 +77,66 @@ impl Inference<'_, '_, '_> {
             }
         }
         self.statics(StaticsPass::Values);
+        self.follow_values(&mut budget);
+        let unsure = self.find_unsure_values(memory);
+        self.follow_values(&mut budget);
+        self.heap.values.remove_contradicted(&unsure);
+        self.spread();
+        self.settle();
+    }
+
+    /// Finds values behind the buffers of vectors whose lengths are unknown, because only a stack has the vectors. Their
+    /// elements may be stale. So a value counts only if it is in the used part of a chunk, if no value with a sure pointer
+    /// has its bytes, and if no element of another such buffer contradicts an element of the same buffer. Returns the
+    /// addresses of the values.
+    fn find_unsure_values(&mut self, memory: &dyn MemorySource) -> Vec<u64> {
+        self.heap.chunk_uses = self.heap.find_chunk_uses(memory);
+        let known = self.heap.values.ranges();
+        let mut unsure: Vec<UnsureValue> = Vec::new();
+        for block in 0..self.heap.blocks.len() {
+            let is_of_stack =
+                matches!(self.heap.contents[block], Some(TypedContents::Slice { len: None, .. }));
+            if !is_of_stack || !self.read_pointers(block) {
+                continue;
+            }
+            for pointer in self.heap.walk.found.iter().filter(|pointer| !pointer.sure) {
+                let chunk = self.heap.index.find(&self.heap.blocks, pointer.value);
+                let used = chunk.and_then(|chunk| self.heap.chunk_uses.get(&chunk));
+                if used.is_some_and(|used| used.is_used(pointer.value))
+                    && let PointerTarget::Start { contents, bytes: Some(bytes), .. } = pointer.target
+                    && !is_taken(&known, pointer.value, bytes)
+                {
+                    let of = self.heap.walk.info().same_as(contents.element());
+                    let pointer = FoundPointer { sure: true, ..*pointer };
+                    unsure.push(UnsureValue { start: pointer.value, bytes, of, pointer, buffer: block });
+                }
+            }
+        }
+        unsure.sort_unstable_by_key(|value| (value.start, value.bytes, value.of));
+        // If the elements of two buffers lead to different values in the same bytes, one of the buffers is stale. It is
+        // unknown which one.
+        let mut contradicted: HashSet<usize> = HashSet::new();
+        let mut widest: Option<&UnsureValue> = None;
+        for value in &unsure {
+            if let Some(before) = widest.filter(|before| before.end() > value.start && !before.is_same(value))
+            {
+                contradicted.extend([before.buffer, value.buffer]);
+            }
+            widest = widest.filter(|before| before.end() >= value.end()).or(Some(value));
+        }
+        unsure.retain(|value| !contradicted.contains(&value.buffer));
+        unsure.iter().for_each(|value| self.add_value(&value.pointer));
+        unsure.into_iter().map(|value| value.start).collect()
+    }
+
+    /// Reads the values that were not read yet, and follows their pointers.
+    fn follow_values(&mut self, budget: &mut u64) {
         while let Some((address, contents, bytes)) = self.values.pop() {
             if !self.heap.walk.has_any(contents) {
                 continue;
             }
             let Some(left) = budget.checked_sub(bytes) else { break };
-            budget = left;
+            *budget = left;
             self.heap.walk.block(self.reader.read(address, bytes), contents);
             let found = core::mem::take(&mut self.heap.walk.found);
             for pointer in &found {
@@ -91,8 +145,6 @@ impl Inference<'_, '_, '_> {
             }
             self.heap.walk.found = found;
         }
-        self.spread();
-        self.settle();
     }
 
     /// Adds the value that a pointer leads to, if it is inside of a chunk.
@@ -121,7 +173,38 @@ impl Inference<'_, '_, '_> {
     }
 }
 
+/// A value behind a pointer that may be stale.
+struct UnsureValue {
+    start: u64,
+    bytes: u64,
+    of: TypeId,
+    pointer: FoundPointer,
+    /// The block with the pointer.
+    buffer: usize,
+}
+
+impl UnsureValue {
+    fn end(&self) -> u64 {
+        self.start.saturating_add(self.bytes)
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        (self.start, self.bytes, self.of) == (other.start, other.bytes, other.of)
+    }
+}
+
+/// Whether one of the ranges has a byte of a value. The ranges are sorted and do not overlap.
+fn is_taken(ranges: &[(u64, u64)], start: u64, bytes: u64) -> bool {
+    let after = ranges.partition_point(|(_, end)| *end <= start);
+    ranges.get(after).is_some_and(|(first, _)| *first < start.saturating_add(bytes))
+}
+
 impl TypedHeap<'_> {
+    /// The number of chunks.
+    pub(crate) fn chunks(&self) -> usize {
+        self.contents.iter().filter(|contents| matches!(contents, Some(TypedContents::Chunk { .. }))).count()
+    }
+
     /// The used parts of all chunks, by block.
     pub(crate) fn find_chunk_uses(&self, memory: &dyn MemorySource) -> HashMap<usize, ChunkUse> {
         let mut uses = HashMap::new();

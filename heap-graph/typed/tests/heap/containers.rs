@@ -110,3 +110,27 @@ fn cycles_hold_what_they_have() {
     let in_cycles = pairs.iter().filter(|(name, _)| name == "in a cycle that nothing else holds");
     assert_eq!(in_cycles.map(|(_, blocks)| blocks).sum::<u64>(), 20, "{pairs:?}");
 }
+
+/// Only a vector on the stack leads to the values, so its length is unknown. In another arena, the buffers of two vectors
+/// lead to different values in the same bytes. One of the vectors is empty, so the types of these values are unknown.
+#[test]
+fn values_of_an_arena_are_found_behind_vectors_on_the_stack() {
+    let victim = Victim::of("typed_heap_arena");
+    let memory = ScanMemory::new(&victim.dump).unwrap();
+    let heap = victim.heap(&memory);
+    let census = heap.census();
+    let in_chunks: BTreeMap<&str, (u64, u64)> = census
+        .rows
+        .iter()
+        .filter(|row| row.name.ends_with(" in a chunk of bumpalo"))
+        .map(|row| (row.name.split(' ').next().unwrap_or_default(), (row.blocks, row.bytes)))
+        .collect();
+    let values = 8 * 63;
+    let expected = [("[u8]", (values, values * 8)), ("typed_heap_arena::Node", (values, values * 40))];
+    assert_eq!(in_chunks, BTreeMap::from(expected), "{census:#?}");
+    // All used bytes of the first arena have a type.
+    let chunks = heap.waste(&memory).rows.into_iter().filter(|row| row.unused == WasteKind::Chunks);
+    let used = chunks.map(|row| row.full_places).sum::<u64>();
+    assert_eq!(used, values * 48 + 100 * 56);
+    assert_eq!(census.bytes - census.typed_bytes, 100 * 56, "{census:#?}");
+}

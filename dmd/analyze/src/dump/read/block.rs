@@ -31,6 +31,8 @@ struct PartialBlock {
     reps: [DumpTraceId; 2],
     reporters: [u32; 2],
     sampled: bool,
+    swapped: u64,
+    untouched: u64,
     addr: Option<u64>,
 }
 
@@ -67,6 +69,8 @@ impl<R: Read> DumpReader<'_, R> {
             reps: [DumpTraceId::NONE; 2],
             reporters: [NOBODY; 2],
             sampled: false,
+            swapped: 0,
+            untouched: 0,
             addr: None,
         };
         let first_word = self.words.len();
@@ -98,12 +102,18 @@ impl<R: Read> DumpReader<'_, R> {
             reps: partial.reps,
             reporters: partial.reporters,
             sampled: partial.sampled,
+            swapped: partial.swapped,
+            untouched: partial.untouched,
             weight: 1.0,
         };
         let bytes = block.usable().checked_mul(i128::from(block.num));
         self.total = bytes
             .and_then(|bytes| self.total.checked_add(bytes))
             .ok_or_else(|| AnalyzeError::Overflow(place(index, "")))?;
+        let absent = i128::from(block.swapped) + i128::from(block.untouched);
+        if bytes.is_some_and(|bytes| absent > bytes) {
+            return Err(wrong(place(index, "untouched"), "more bytes than the blocks have"));
+        }
         blocks.push(block);
         if let Some(addr) = partial.addr {
             // Only dumps of scan mode have addresses. The first block without an address ends the list.
@@ -238,6 +248,8 @@ impl PartialBlock {
                 None => Err(BlockProgress::Wrong(("alloc", "not a string"))),
             },
             "reps" => self.reports(scan, keys, index)?.map_err(wrong("reps")),
+            "swapped" => size(scan, DEPTH)?.map(|n| self.swapped = n).map_err(wrong("swapped")),
+            "untouched" => size(scan, DEPTH)?.map(|n| self.untouched = n).map_err(wrong("untouched")),
             "addr" => match ValueKind::take(scan, DEPTH)? {
                 ValueKind::Text(text) => address(&text).map(|n| self.addr = Some(n)),
                 _ => Err("not a string"),

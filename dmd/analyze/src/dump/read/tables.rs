@@ -128,6 +128,7 @@ impl<R: Read> DumpReader<'_, R> {
             let place = match self.trace_keys.place(number) {
                 KeyUse::Alloc(block) => format!("blockList[{block}].alloc"),
                 KeyUse::Reps(block, nth) => format!("blockList[{block}].reps[{nth}]"),
+                KeyUse::Mapping(area) => format!("mappings.list[{area}].alloc"),
                 KeyUse::Peak(stack) => format!("peak.stacks[{stack}].alloc"),
                 KeyUse::Frame(..) | KeyUse::Table => "traceTable".to_owned(),
             };
@@ -172,6 +173,7 @@ impl<R: Read> DumpReader<'_, R> {
             time: self.time,
             process: self.process,
             resident_peak: self.resident_peak,
+            memory: self.memory,
             shown: DumpTime::End,
             peak: self.peak,
             statistics: self.statistics,

@@ -1,0 +1,136 @@
+//! Processes that cannot be attached to: each gets one line with the reason, and stays as it was.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+
+use super::{Victim, about_memory, attach, succeed, victim};
+use crate::run::{compile, libdmd};
+
+/// The line with which the command fails.
+fn refused(folder: &Path, pid: &str) -> String {
+    let output = about_memory(folder, &["attach", pid, "--library", libdmd().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    text.trim_end().to_owned()
+}
+
+#[test]
+fn a_missing_process_a_thread_and_a_name() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(refused(folder.path(), "4194304").ends_with("no process has this number"));
+    assert!(refused(folder.path(), "no-such-name").ends_with("no process of this user has this name"));
+    let mut victim = Victim::start(&mut victim(folder.path()));
+    assert_eq!(victim.line(), "ready");
+    let tasks = fs::read_dir(format!("/proc/{}/task", victim.pid())).unwrap();
+    let mut numbers = tasks.map(|task| task.unwrap().file_name().into_string().unwrap());
+    let thread = numbers.find(|number| *number != victim.pid()).unwrap();
+    let text = refused(folder.path(), &thread);
+    assert!(text.contains(&format!("attach to {}", victim.pid())), "{text}");
+    victim.end();
+}
+
+#[test]
+fn a_stopped_and_an_ended_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let victim = Victim::start(victim(folder.path()).arg("counts"));
+    victim.signal(Signal::STOP);
+    while !fs::read_to_string(format!("/proc/{}/stat", victim.pid())).unwrap().contains(") T ") {}
+    assert!(refused(folder.path(), &victim.pid()).contains("kill -CONT"));
+    victim.signal(Signal::CONT);
+    victim.signal(Signal::KILL);
+    while !fs::read_to_string(format!("/proc/{}/stat", victim.pid())).unwrap().contains(") Z ") {}
+    assert!(refused(folder.path(), &victim.pid()).contains("has ended, and its parent"));
+}
+
+#[test]
+fn a_static_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = "#include <unistd.h>\nint main(void) { for (;;) pause(); }\n";
+    compile(folder.path(), "static", source, &["-static"]);
+    let victim = Victim::start(&mut Command::new(folder.path().join("static")));
+    let text = refused(folder.path(), &victim.pid());
+    assert!(text.contains("is statically linked") && text.contains("dmd::Dmd"), "{text}");
+}
+
+#[test]
+fn a_traced_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = "
+#include <stdio.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+    int child = fork();
+    if (child == 0) for (;;) pause();
+    ptrace(PTRACE_SEIZE, child, 0, PTRACE_O_EXITKILL);
+    printf(\"%d\\n\", child);
+    fflush(stdout);
+    for (;;) pause();
+}
+";
+    compile(folder.path(), "traces", source, &["-w"]);
+    let mut victim = Victim::start(&mut Command::new(folder.path().join("traces")));
+    let text = refused(folder.path(), &victim.line());
+    assert!(text.contains(&format!("process {} traces it", victim.pid())), "{text}");
+}
+
+/// A filter that the program has installed may end it, so the user has to ask for it.
+#[test]
+fn a_program_with_a_filter_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = "
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(void) {
+    struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog filter = {1, allow};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+    printf(\"ready\\n\");
+    fflush(stdout);
+    for (;;) usleep(1000), free(malloc(100));
+}
+";
+    compile(folder.path(), "filters", source, &["-w"]);
+    let mut victim = Victim::start(&mut Command::new(folder.path().join("filters")));
+    assert_eq!(victim.line(), "ready");
+    let text = refused(folder.path(), &victim.pid());
+    assert!(text.contains("--with-filter"), "{text}");
+    attach(folder.path(), &victim.pid(), &["--with-filter"]);
+    succeed(folder.path(), &["detach", &victim.pid()]);
+}
+
+/// A process that has the library already needs no attachment, and one attachment at a time is enough.
+#[test]
+fn a_process_with_the_library() {
+    let folder = tempfile::tempdir().unwrap();
+    let preloaded = victim(folder.path())
+        .arg("counts")
+        .env("LD_PRELOAD", libdmd())
+        .env("DMD", "--quiet")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut preloaded = preloaded;
+    let text = attach(folder.path(), &preloaded.id().to_string(), &[]);
+    assert!(text.contains("was loaded when the process started"), "{text}");
+    preloaded.kill().unwrap();
+    preloaded.wait().unwrap();
+
+    let plain = Victim::start(victim(folder.path()).arg("counts"));
+    let text = String::from_utf8(about_memory(folder.path(), &["detach", &plain.pid()]).stderr).unwrap();
+    assert!(text.contains("is not attached to"), "{text}");
+    attach(folder.path(), &plain.pid(), &[]);
+    assert!(refused(folder.path(), &plain.pid()).contains("is attached to already"));
+    plain.end();
+}

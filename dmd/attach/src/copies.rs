@@ -1,0 +1,78 @@
+//! Copies of function addresses that threads hold: code may keep the address of `free` in a register, or on the stack,
+//! for as long as a function runs. After the references in objects have changed, no thread makes new copies of the old
+//! addresses. So each thread is stopped once, on its own, and its copies change, too.
+
+use std::collections::HashMap;
+use std::io;
+
+use crate::arch::{self, ThreadRegisters};
+use crate::ptrace::TracedThread;
+use crate::target::{TargetMapping, TargetProcess};
+
+/// The most bytes of a stack that are searched, from the stack pointer on.
+const MOST: u64 = 1 << 20;
+/// The number of times that a thread is stopped again because a signal arrives.
+const TRIES: usize = 5;
+
+/// Replaces the old addresses by the new ones in all threads. Returns the number of replaced copies.
+pub(crate) fn replace(target: &TargetProcess, moved: &[(u64, u64)]) -> io::Result<usize> {
+    let moved: HashMap<u64, u64> = moved.iter().copied().collect();
+    let mappings = target.mappings()?;
+    let mut replaced = 0;
+    for thread in target.threads()? {
+        if thread.is_stuck {
+            continue;
+        }
+        for _ in 0..TRIES {
+            match TracedThread::stop(thread.number) {
+                Ok(Some(stopped)) => {
+                    replaced += replace_in(target, &stopped, &mappings, &moved)?;
+                    break;
+                }
+                // A signal arrives: try again.
+                Ok(None) => {}
+                // The thread has ended.
+                Err(_) => break,
+            }
+        }
+    }
+    Ok(replaced)
+}
+
+fn replace_in(
+    target: &TargetProcess,
+    thread: &TracedThread,
+    mappings: &[TargetMapping],
+    moved: &HashMap<u64, u64>,
+) -> io::Result<usize> {
+    let mut registers: ThreadRegisters = thread.registers()?;
+    let again = arch::making_the_call_again(&registers);
+    if let Some(again) = again.filter(|_| !target.has_pending_signal(thread.number())) {
+        registers = again;
+        thread.set_registers(&registers)?;
+    }
+    let mut replaced = 0;
+    arch::for_each_kept(&mut registers, |value| {
+        if let Some(new) = moved.get(value) {
+            *value = *new;
+            replaced += 1;
+        }
+    });
+    if replaced > 0 {
+        thread.set_registers(&registers)?;
+    }
+    let start = (arch::stack_pointer(&registers) - arch::RED_ZONE) & !7;
+    let mapping = mappings.iter().find(|mapping| (mapping.start..mapping.end).contains(&start));
+    let end = mapping.map_or(start, |mapping| mapping.end.min(start + MOST));
+    let mut stack = vec![0; (end - start) as usize];
+    if !target.read(start, &mut stack) {
+        return Ok(replaced);
+    }
+    for (number, word) in stack.as_chunks::<8>().0.iter().enumerate() {
+        if let Some(new) = moved.get(&u64::from_le_bytes(*word)) {
+            target.write(start + 8 * number as u64, &new.to_le_bytes())?;
+            replaced += 1;
+        }
+    }
+    Ok(replaced)
+}

@@ -1,0 +1,237 @@
+//! The system calls that trace a thread.
+
+use core::ffi::{c_int, c_long, c_void};
+use core::mem::MaybeUninit;
+use core::ptr::null_mut;
+use std::io;
+
+use crate::arch::{ThreadRegisters, VECTORS};
+
+const GENERAL: c_int = 1;
+const SYSTEM_CALL: c_int = 0x404;
+const EVENT_STOP: c_int = 128;
+/// `PTRACE_GET_RSEQ_CONFIGURATION`.
+const RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
+/// The most bytes of the vector registers.
+const MOST_VECTORS: usize = 32 << 10;
+
+/// A change of a traced thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TraceEvent {
+    /// The thread is stopped, as requested.
+    Stopped,
+    /// A signal has stopped the whole process.
+    GroupStopped,
+    /// The thread is about to get this signal.
+    Signal(c_int),
+    /// The thread has ended.
+    Ended,
+}
+
+/// A thread that this process traces. It is stopped except during [`go_on`](Self::go_on).
+#[derive(Debug)]
+pub(crate) struct TracedThread {
+    number: u32,
+    is_stopped: bool,
+}
+
+impl TracedThread {
+    /// Stops a thread. Returns `None` if the thread is at the point of getting a signal or of a stop of the whole
+    /// process: it continues.
+    pub(crate) fn stop(number: u32) -> io::Result<Option<Self>> {
+        request(libc::PTRACE_SEIZE, number, 0, 0)?;
+        let mut thread = Self { number, is_stopped: false };
+        request(libc::PTRACE_INTERRUPT, number, 0, 0)?;
+        match thread.wait()? {
+            TraceEvent::Stopped => Ok(Some(thread)),
+            TraceEvent::GroupStopped => Ok(None),
+            TraceEvent::Signal(signal) => {
+                thread.let_go(signal);
+                Ok(None)
+            }
+            TraceEvent::Ended => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+        }
+    }
+
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    fn wait(&mut self) -> io::Result<TraceEvent> {
+        let mut status = 0;
+        loop {
+            // SAFETY: `status` is a place for the result.
+            let found = unsafe { libc::waitpid(self.number as libc::pid_t, &raw mut status, libc::__WALL) };
+            if found >= 0 {
+                break;
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+        if !libc::WIFSTOPPED(status) {
+            return Ok(TraceEvent::Ended);
+        }
+        self.is_stopped = true;
+        let signal = libc::WSTOPSIG(status);
+        Ok(match status >> 16 {
+            EVENT_STOP if signal == libc::SIGTRAP => TraceEvent::Stopped,
+            EVENT_STOP => TraceEvent::GroupStopped,
+            _ => TraceEvent::Signal(signal),
+        })
+    }
+
+    /// Lets the thread run until its next change.
+    pub(crate) fn go_on(&mut self) -> io::Result<TraceEvent> {
+        request(libc::PTRACE_CONT, self.number, 0, 0)?;
+        self.is_stopped = false;
+        self.wait()
+    }
+
+    fn let_go(&mut self, signal: c_int) {
+        if self.is_stopped {
+            // An error means that the thread has ended.
+            let _ = request(libc::PTRACE_DETACH, self.number, 0, signal as usize);
+            self.is_stopped = false;
+        }
+    }
+
+    pub(crate) fn registers(&self) -> io::Result<ThreadRegisters> {
+        let mut registers = MaybeUninit::<ThreadRegisters>::zeroed();
+        let bytes = size_of::<ThreadRegisters>();
+        // SAFETY: the set has this type, and `registers` has room for it.
+        unsafe { self.get(GENERAL, registers.as_mut_ptr().cast(), bytes) }?;
+        // SAFETY: zeroes are valid, and the kernel has filled the structure.
+        Ok(unsafe { registers.assume_init() })
+    }
+
+    pub(crate) fn set_registers(&self, registers: &ThreadRegisters) -> io::Result<()> {
+        self.set(GENERAL, core::ptr::from_ref(registers).cast(), size_of::<ThreadRegisters>())
+    }
+
+    /// Keeps the kernel from restarting the interrupted system call while the thread has other registers. On x86-64
+    /// this is one of the registers.
+    pub(crate) fn forget_system_call(&self) -> io::Result<()> {
+        if cfg!(target_arch = "x86_64") {
+            return Ok(());
+        }
+        let none: c_int = -1;
+        self.set(SYSTEM_CALL, (&raw const none).cast(), size_of::<c_int>())
+    }
+
+    /// The vector registers.
+    pub(crate) fn vectors(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; MOST_VECTORS];
+        // SAFETY: the vector has this many bytes.
+        let filled = unsafe { self.get(VECTORS, bytes.as_mut_ptr().cast(), MOST_VECTORS) }?;
+        bytes.truncate(filled);
+        Ok(bytes)
+    }
+
+    pub(crate) fn set_vectors(&self, bytes: &[u8]) -> io::Result<()> {
+        self.set(VECTORS, bytes.as_ptr().cast(), bytes.len())
+    }
+
+    /// The blocked signals, a bit for each.
+    pub(crate) fn mask(&self) -> io::Result<u64> {
+        let mut mask = 0_u64;
+        request(libc::PTRACE_GETSIGMASK, self.number, size_of::<u64>(), (&raw mut mask).expose_provenance())?;
+        Ok(mask)
+    }
+
+    pub(crate) fn set_mask(&self, mask: u64) -> io::Result<()> {
+        request(libc::PTRACE_SETSIGMASK, self.number, size_of::<u64>(), (&raw const mask).expose_provenance())
+    }
+
+    /// The address of the thread's structure of restartable sequences; `None` without one, or with an old kernel.
+    pub(crate) fn restartable_sequence(&self) -> Option<u64> {
+        let mut found = [0_u64; 3];
+        let room = size_of_val(&found);
+        request(RSEQ_CONFIGURATION, self.number, room, found.as_mut_ptr().expose_provenance()).ok()?;
+        Some(found[0]).filter(|address| *address != 0)
+    }
+
+    /// # Safety
+    ///
+    /// `place` has room for this many bytes, and the set's type fits into them.
+    unsafe fn get(&self, set: c_int, place: *mut c_void, bytes: usize) -> io::Result<usize> {
+        let mut vector = libc::iovec { iov_base: place, iov_len: bytes };
+        request(libc::PTRACE_GETREGSET, self.number, set as usize, (&raw mut vector).expose_provenance())?;
+        Ok(vector.iov_len)
+    }
+
+    fn set(&self, set: c_int, place: *const c_void, bytes: usize) -> io::Result<()> {
+        let vector = libc::iovec { iov_base: place.cast_mut(), iov_len: bytes };
+        request(libc::PTRACE_SETREGSET, self.number, set as usize, (&raw const vector).expose_provenance())
+    }
+}
+
+impl Drop for TracedThread {
+    fn drop(&mut self) {
+        self.let_go(0);
+    }
+}
+
+fn request(request: libc::c_uint, thread: u32, address: usize, data: usize) -> io::Result<()> {
+    let address = core::ptr::with_exposed_provenance_mut::<c_void>(address);
+    let data = if data == 0 { null_mut() } else { core::ptr::with_exposed_provenance_mut::<c_void>(data) };
+    // SAFETY: each caller passes addresses of its own variables, or numbers, as the request needs.
+    let result: c_long = unsafe { libc::ptrace(request, thread, address, data) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Gives a thread the highest priority, until dropped. Only root may do that: for others the priority stays.
+pub(crate) struct HasteGuard {
+    thread: u32,
+    before: Option<c_int>,
+}
+
+impl HasteGuard {
+    pub(crate) fn new(thread: u32) -> Self {
+        const HIGHEST: c_int = -20;
+        // SAFETY: the function has no precondition. A thread has its own priority.
+        let before = unsafe { libc::getpriority(libc::PRIO_PROCESS, thread) };
+        // SAFETY: as above.
+        let is_set = unsafe { libc::setpriority(libc::PRIO_PROCESS, thread, HIGHEST) } == 0;
+        Self { thread, before: is_set.then_some(before) }
+    }
+}
+
+impl Drop for HasteGuard {
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            // SAFETY: the function has no precondition.
+            unsafe { libc::setpriority(libc::PRIO_PROCESS, self.thread, before) };
+        }
+    }
+}
+
+/// Waits until no other process holds a lock on this file, and holds it until the file is closed.
+pub(crate) fn take_turn(file: &std::fs::File) -> io::Result<()> {
+    use std::os::fd::AsRawFd as _;
+
+    // SAFETY: the descriptor is open.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Adds seals to a file in memory: its contents cannot change any more.
+pub(crate) fn seal(file: &std::fs::File) -> io::Result<()> {
+    use std::os::fd::AsRawFd as _;
+
+    let seals = libc::F_SEAL_SEAL | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE;
+    // SAFETY: the descriptor is open, and the call changes only the file's seals.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// The user that this process acts as.
+pub(crate) fn own_user() -> u32 {
+    // SAFETY: the function has no precondition.
+    unsafe { libc::geteuid() }
+}

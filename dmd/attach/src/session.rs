@@ -1,0 +1,549 @@
+//! Attaches and detaches: the steps, each a call in the process.
+
+use core::time::Duration;
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::time::Instant;
+
+use crate::call::CallingThread;
+use crate::copies;
+use crate::error::AttachError;
+use crate::keeper;
+use crate::moment::{self, is_c_library, is_loader};
+use crate::object::LoadedObject;
+use crate::ptrace;
+use crate::request::{AttachReply, AttachRequest, DetachReply, StaticAllocator};
+use crate::target::{self, TargetProcess};
+
+/// The longest time of the calls.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// The stack of the calls, with the room for texts at its start. `DMDRoom` of the library has the same size.
+const ROOM: u64 = 512 << 10;
+const TEXT: u64 = 4096;
+const REPLY: u64 = 8192;
+
+/// Loads the library into a process, and starts to record.
+///
+/// # Errors
+///
+/// Returns the reason. The process then continues as before.
+pub fn attach(process: u32, request: &AttachRequest<'_>) -> Result<AttachReply, AttachError> {
+    let target = TargetProcess::check(process, request.despite_filter)?;
+    let objects = objects(&target)?;
+    check_program(process, &objects)?;
+    let wishes = wishes(request)?;
+    let text = keeper::run(LONGEST, || as_text(attach_here(&target, &objects, request.library, &wishes)))?;
+    let lines = ReplyLines::parse(&text)?;
+    let report = lines.number("allocators").map(|report| allocator_report(&target, report)).transpose()?;
+    let report = report.unwrap_or_default();
+    let moved: Vec<_> = [lines.0, &report].into_iter().flat_map(moved_functions).collect();
+    // A thread that cannot be stopped keeps its copies: then blocks that it frees stay in dumps.
+    let copied = keeper::run(LONGEST, || match copies::replace(&target, &moved) {
+        Ok(count) => format!("ok\ncopies {count}\n"),
+        Err(error) => format!("error {error}\n"),
+    })?;
+    Ok(AttachReply {
+        slots: lines.number("slots").unwrap_or(0),
+        objects: lines.number("objects").unwrap_or(0),
+        heap_before: lines.number("before"),
+        allocators: allocators(&report),
+        copies: ReplyLines::parse(&copied).ok().and_then(|lines| lines.number("copies")).unwrap_or(0),
+        stopped: Duration::from_nanos(lines.number("stopped").unwrap_or(0)),
+    })
+}
+
+/// Waits for the library's report about the program's own allocators.
+fn allocator_report(target: &TargetProcess, report: u64) -> Result<String, AttachError> {
+    const BETWEEN: Duration = Duration::from_millis(2);
+    let until = Instant::now() + LONGEST;
+    while target.word(report).ok_or(AttachError::Ended)? == 0 {
+        if Instant::now() > until {
+            return Err(AttachError::Failed(
+                "the search for the program's own allocator takes too long".to_owned(),
+            ));
+        }
+        std::thread::sleep(BETWEEN);
+    }
+    Ok(target.text(report + 8, 2040))
+}
+
+/// The lines `moved OLD NEW`: the addresses of functions and of those that now stand for them.
+fn moved_functions(text: &str) -> impl Iterator<Item = (u64, u64)> {
+    text.lines().filter_map(|line| {
+        let (old, new) = line.strip_prefix("moved ")?.split_once(' ')?;
+        Some((old.parse().ok()?, new.parse().ok()?))
+    })
+}
+
+fn allocators(report: &str) -> Vec<StaticAllocator> {
+    let lines = report.lines().filter_map(|line| {
+        if let Some(name) = line.strip_prefix("hooked ") {
+            return Some(StaticAllocator { name: name.to_owned(), refusal: None });
+        }
+        let (name, refusal) = line.strip_prefix("unhooked ")?.split_once(": ")?;
+        Some(StaticAllocator { name: name.to_owned(), refusal: Some(refusal.to_owned()) })
+    });
+    lines.collect()
+}
+
+/// Ends an attachment. The library stays loaded, and the next attachment uses it.
+///
+/// # Errors
+///
+/// Returns the reason.
+pub fn detach(process: u32) -> Result<DetachReply, AttachError> {
+    let target = TargetProcess::check(process, true)?;
+    let objects = objects(&target)?;
+    let function = library(&target, &objects, "DMDDetach").ok_or(AttachError::NotAttached)?;
+    let text = keeper::run(LONGEST, || as_text(detach_here(&target, &objects, function)))?;
+    let lines = ReplyLines::parse(&text)?;
+    let [older_freed, older_freed_bytes] = lines.pair("older-freed").unwrap_or_default();
+    Ok(DetachReply {
+        slots: lines.number("slots").unwrap_or(0),
+        older_freed,
+        older_freed_bytes,
+        stopped: Duration::from_nanos(lines.number("stopped").unwrap_or(0)),
+    })
+}
+
+/// The objects of the process. The tables that nearly every walk needs are read now, while no thread is stopped.
+fn objects(target: &TargetProcess) -> Result<Vec<LoadedObject>, AttachError> {
+    let mappings = target.mappings().map_err(|_| AttachError::Ended)?;
+    let objects = LoadedObject::all(target, &mappings);
+    for (number, object) in objects.iter().enumerate() {
+        let is_executable = number == 0;
+        if is_executable || is_c_library(object) || is_loader(object) || object.path == "[vdso]" {
+            object.tables(target);
+            object.functions(target);
+        }
+    }
+    Ok(objects)
+}
+
+/// Checks that the program's loader and C library are the ones that the library needs.
+fn check_program(process: u32, objects: &[LoadedObject]) -> Result<(), AttachError> {
+    let mut header = [0; 20];
+    let own = File::open("/proc/self/exe").and_then(|mut file| {
+        std::io::Read::read_exact(&mut file, &mut header)?;
+        Ok(header)
+    });
+    let theirs = File::open(target::program(process)).and_then(|mut file| {
+        std::io::Read::read_exact(&mut file, &mut header)?;
+        Ok(header)
+    });
+    // The class of the file, and the processor.
+    if let (Ok(own), Ok(theirs)) = (own, theirs)
+        && (own[4], &own[18..]) != (theirs[4], &theirs[18..])
+    {
+        return Err(AttachError::OtherMachine);
+    }
+    if objects
+        .iter()
+        .any(|object| object.name().starts_with("libasan") || object.name().starts_with("libtsan"))
+    {
+        return Err(AttachError::Sanitizer);
+    }
+    if objects.iter().any(is_c_library) {
+        return Ok(());
+    }
+    match objects.iter().find(|object| object.name().starts_with("ld-musl")) {
+        Some(musl) => Err(AttachError::OtherLibrary(musl.name().to_owned())),
+        None if objects.iter().any(is_loader) => {
+            Err(AttachError::OtherLibrary("of another library".to_owned()))
+        }
+        None => Err(AttachError::Static),
+    }
+}
+
+/// The wishes as the library reads them: words, each with a separator behind its value.
+fn wishes(request: &AttachRequest<'_>) -> Result<Vec<u8>, AttachError> {
+    const END: u8 = 0x1f;
+    let mut text = Vec::new();
+    let mut add = |key: &str, value: &OsStr| {
+        text.extend_from_slice(key.as_bytes());
+        text.push(b' ');
+        text.extend_from_slice(value.as_bytes());
+        text.push(END);
+    };
+    add("folder", request.folder.as_os_str());
+    add("sample", OsStr::new(&request.sample_bytes.to_string()));
+    if let Some(record) = &request.record {
+        add("record", record.as_os_str());
+    }
+    if request.waits {
+        add("wait", OsStr::new("1"));
+    }
+    text.push(0);
+    if text.len() > TEXT as usize || text[..text.len() - 1].contains(&0) {
+        return Err(AttachError::Failed("a path is too long".to_owned()));
+    }
+    Ok(text)
+}
+
+/// The function of a library that an earlier attachment has loaded, or that was preloaded.
+fn library(target: &TargetProcess, objects: &[LoadedObject], function: &str) -> Option<u64> {
+    let may_be = |object: &&LoadedObject| object.path.contains("(deleted)") || object.name() == "libdmd.so";
+    objects.iter().filter(may_be).find_map(|object| object.function(target, function))
+}
+
+/// The functions of the C library that calls need.
+struct CFunctions {
+    errno: u64,
+    map: u64,
+    unmap: u64,
+    system_call: u64,
+}
+
+impl CFunctions {
+    fn find(target: &TargetProcess, objects: &[LoadedObject]) -> Result<Self, AttachError> {
+        let find = |name: &str| exported(target, objects, name);
+        Ok(Self {
+            errno: find("__errno_location")?,
+            map: find("mmap")?,
+            unmap: find("munmap")?,
+            system_call: find("syscall")?,
+        })
+    }
+}
+
+/// The address of a function of the C library.
+fn exported(target: &TargetProcess, objects: &[LoadedObject], name: &str) -> Result<u64, AttachError> {
+    let found = objects.iter().filter(|object| is_c_library(object) || object.name().starts_with("libdl"));
+    let mut found = found.filter_map(|object| object.function(target, name));
+    found.next().ok_or_else(|| AttachError::Failed(format!("its C library has no function {name}")))
+}
+
+/// What several calls into one process share.
+struct CallPlan<'t> {
+    target: &'t TargetProcess,
+    objects: &'t [LoadedObject],
+    functions: CFunctions,
+    /// Memory in the process, for texts and for the stack of calls: mapped for these calls, or a part of the library.
+    room: Option<u64>,
+    is_mapped: bool,
+    /// The distance from a thread's pointer to its `errno`, if the thread's pointer is known.
+    errno_distance: Option<u64>,
+    /// Holds the lock of the processes that attach to this one.
+    _turn: File,
+}
+
+impl<'t> CallPlan<'t> {
+    /// Waits until no other process makes such calls.
+    fn new(target: &'t TargetProcess, objects: &'t [LoadedObject]) -> Result<Self, AttachError> {
+        let turn = File::open(format!("/proc/{}", target.number)).map_err(|_| AttachError::Ended)?;
+        ptrace::take_turn(&turn)?;
+        let functions = CFunctions::find(target, objects)?;
+        let room = library(target, objects, "DMDRoom");
+        Ok(Self { target, objects, functions, room, is_mapped: false, errno_distance: None, _turn: turn })
+    }
+}
+
+/// A stopped thread with room for texts and a stack of its own.
+struct PreparedThread<'p, 't> {
+    plan: &'p mut CallPlan<'t>,
+    calls: CallingThread<'t>,
+    room: u64,
+    /// The address and the value of the thread's `errno`.
+    errno: (u64, [u8; 4]),
+    since: Instant,
+}
+
+impl<'p, 't> PreparedThread<'p, 't> {
+    fn wait(plan: &'p mut CallPlan<'t>) -> Result<Self, AttachError> {
+        let moment = moment::wait(plan.target, plan.objects)?;
+        let since = moment.since;
+        let mut calls = CallingThread::new(plan.target, moment.thread)?;
+        let pointer = calls.thread_pointer();
+        let place = match (plan.errno_distance, pointer) {
+            (Some(distance), Some(pointer)) => pointer.wrapping_add(distance),
+            _ => calls.call(plan.functions.errno, &[])?,
+        };
+        plan.errno_distance = pointer.map(|pointer| place.wrapping_sub(pointer));
+        let mut value = [0; 4];
+        plan.target.read(place, &mut value);
+        let room = match plan.room {
+            Some(room) => room,
+            None => {
+                let rights = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+                let kind = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
+                plan.is_mapped = true;
+                calls.call(plan.functions.map, &[0, ROOM, rights, kind, u64::MAX, 0])?
+            }
+        };
+        if room as i64 == -1 {
+            let _ = plan.target.write(place, &value);
+            return Err(AttachError::Failed("the process has no memory for the call".to_owned()));
+        }
+        plan.room = Some(room);
+        calls.use_stack(room + ROOM);
+        Ok(Self { plan, calls, room, errno: (place, value), since })
+    }
+
+    /// Puts a text into the process, and returns its address. The next text replaces it.
+    fn text(&self, text: &[u8]) -> Result<u64, AttachError> {
+        self.plan.target.write(self.room, text)?;
+        Ok(self.room)
+    }
+
+    fn system_call(&mut self, arguments: &[u64]) -> Result<u64, AttachError> {
+        self.calls.call(self.plan.functions.system_call, arguments)
+    }
+
+    /// Calls a function of the library, with the address of the wishes if there are any. Returns its reply.
+    fn ask_library(&mut self, function: u64, wishes: Option<&[u8]>) -> Result<String, AttachError> {
+        let reply = self.room + TEXT;
+        let room = REPLY;
+        let result = match wishes {
+            Some(wishes) => {
+                let wishes = self.text(wishes)?;
+                self.calls.call(function, &[wishes, reply, room])?
+            }
+            None => self.calls.call(function, &[reply, room])?,
+        };
+        let text = self.plan.target.text(reply, REPLY as usize);
+        if result as u32 == 0 { Ok(text) } else { Err(refusal(&text)) }
+    }
+
+    /// Lets the thread continue. Returns how long it was stopped.
+    fn end(self) -> Duration {
+        let (place, value) = self.errno;
+        let _ = self.plan.target.write(place, &value);
+        let since = self.since;
+        drop(self.calls);
+        since.elapsed()
+    }
+
+    /// Ends the last calls: gives the room back, and adds the time for which the thread was stopped to the reply.
+    fn end_with(mut self, reply: Result<String, AttachError>) -> Result<String, AttachError> {
+        if self.plan.is_mapped {
+            // The room must not be unmapped under a call's own feet, so this call uses the thread's stack.
+            let unmap = self.plan.functions.unmap;
+            if self.calls.call_on_first_stack(unmap, &[self.room, ROOM]).is_ok() {
+                (self.plan.room, self.plan.is_mapped) = (None, false);
+            }
+        }
+        let stopped = self.end();
+        reply.map(|reply| format!("{reply}stopped {}\n", stopped.as_nanos()))
+    }
+}
+
+/// The error in the library's reply.
+fn refusal(text: &str) -> AttachError {
+    let error =
+        text.lines().find_map(|line| line.strip_prefix("error ")).unwrap_or("the library gives no reason");
+    match error {
+        "preloaded" => AttachError::Preloaded,
+        "attached" => AttachError::Attached,
+        "busy" => AttachError::Failed("the engine of this process records already".to_owned()),
+        "no attachment" => AttachError::NotAttached,
+        other => AttachError::Failed(other.to_owned()),
+    }
+}
+
+fn attach_here(
+    target: &TargetProcess,
+    objects: &[LoadedObject],
+    contents: &[u8],
+    wishes: &[u8],
+) -> Result<String, AttachError> {
+    let mut plan = CallPlan::new(target, objects)?;
+    if let Some(function) = library(target, objects, "DMDAttach") {
+        let mut thread = PreparedThread::wait(&mut plan)?;
+        let reply = thread.ask_library(function, Some(wishes));
+        return thread.end_with(reply);
+    }
+    let loader = LoaderFunctions::find(target, objects)?;
+    let mut refused =
+        AttachError::Failed("the process cannot make a file without a name for libdmd.so".to_owned());
+    for place in NamelessFile::ALL {
+        // The thread goes on while the file is written.
+        let mut thread = PreparedThread::wait(&mut plan)?;
+        let made = place.make(&mut thread);
+        thread.end();
+        let Some(file) = made? else { continue };
+        file.fill(contents)?;
+        let mut thread = PreparedThread::wait(&mut plan)?;
+        let reply =
+            load(&mut thread, &loader, &file).and_then(|function| thread.ask_library(function, Some(wishes)));
+        match thread.end_with(reply) {
+            Err(AttachError::Refused(reason)) => refused = AttachError::Refused(reason),
+            result => return result,
+        }
+    }
+    Err(refused)
+}
+
+fn detach_here(
+    target: &TargetProcess,
+    objects: &[LoadedObject],
+    function: u64,
+) -> Result<String, AttachError> {
+    let mut plan = CallPlan::new(target, objects)?;
+    let mut thread = PreparedThread::wait(&mut plan)?;
+    let reply = thread.ask_library(function, None);
+    thread.end_with(reply)
+}
+
+/// The loader's functions for programs.
+struct LoaderFunctions {
+    open: u64,
+    symbol: u64,
+    error: u64,
+}
+
+impl LoaderFunctions {
+    fn find(target: &TargetProcess, objects: &[LoadedObject]) -> Result<Self, AttachError> {
+        let find = |name| exported(target, objects, name);
+        // Before glibc 2.34 these functions are in a library that the program may not have loaded.
+        let open = find("dlopen").or_else(|_| find("__libc_dlopen_mode"))?;
+        let symbol = find("dlsym").or_else(|_| find("__libc_dlsym"))?;
+        Ok(Self { open, symbol, error: find("dlerror").unwrap_or(0) })
+    }
+}
+
+/// Makes the process load the library. Returns the address of its function `DMDAttach`.
+fn load(
+    thread: &mut PreparedThread<'_, '_>,
+    loader: &LoaderFunctions,
+    file: &OpenFile,
+) -> Result<u64, AttachError> {
+    if !file.is_still_there(thread.plan.target.number) {
+        return Err(AttachError::Refused("the program has closed the descriptor of libdmd.so".to_owned()));
+    }
+    let loaded = open(thread, loader, file.descriptor);
+    thread.system_call(&[libc::SYS_close as u64, file.descriptor])?;
+    let handle = loaded?;
+    let name = thread.text(b"DMDAttach\0")?;
+    match thread.calls.call(loader.symbol, &[handle, name])? {
+        0 => Err(AttachError::Failed("libdmd.so has no function DMDAttach".to_owned())),
+        function => Ok(function),
+    }
+}
+
+/// A file that only the process has.
+#[derive(Clone, Copy)]
+enum NamelessFile {
+    /// In memory. The flags: some systems want it to be said that the file is executed; older ones do not know that.
+    Memory(u32),
+    /// In this folder.
+    Folder(&'static [u8]),
+}
+
+impl NamelessFile {
+    const EXECUTABLE: u32 = 0x10;
+    const ALL: [Self; 6] = [
+        Self::Memory(libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING | Self::EXECUTABLE),
+        Self::Memory(libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING),
+        Self::Folder(b"/tmp\0"),
+        Self::Folder(b"/var/tmp\0"),
+        Self::Folder(b"/dev/shm\0"),
+        Self::Folder(b".\0"),
+    ];
+
+    /// Makes the file in the process; `None` if the system refuses.
+    fn make(self, thread: &mut PreparedThread<'_, '_>) -> Result<Option<OpenFile>, AttachError> {
+        let descriptor = match self {
+            Self::Memory(flags) => {
+                let name = thread.text(b"libdmd.so\0")?;
+                thread.system_call(&[libc::SYS_memfd_create as u64, name, flags.into()])?
+            }
+            Self::Folder(folder) => {
+                let name = thread.text(folder)?;
+                let flags = libc::O_TMPFILE | libc::O_RDWR | libc::O_CLOEXEC | libc::O_EXCL;
+                let at = i64::from(libc::AT_FDCWD) as u64;
+                thread.system_call(&[libc::SYS_openat as u64, at, name, flags as u64, 0o700])?
+            }
+        };
+        if (descriptor as i64) < 0 {
+            return Ok(None);
+        }
+        let path = descriptor_path(thread.plan.target.number, descriptor);
+        Ok(OpenOptions::new().write(true).open(path).ok().map(|file| OpenFile { file, descriptor }))
+    }
+}
+
+/// A file without a name, with its descriptor in the process.
+struct OpenFile {
+    file: File,
+    descriptor: u64,
+}
+
+impl OpenFile {
+    /// Writes the library into the file, and makes the file unchangeable if it is in memory.
+    fn fill(&self, contents: &[u8]) -> std::io::Result<()> {
+        (&self.file).write_all(contents)?;
+        // A file of a folder has no seals. It has no name either, and is closed soon.
+        let _ = ptrace::seal(&self.file);
+        Ok(())
+    }
+
+    /// Whether the descriptor still refers to the file.
+    fn is_still_there(&self, process: u32) -> bool {
+        let id = |found: fs::Metadata| (found.dev(), found.ino());
+        let there = fs::metadata(descriptor_path(process, self.descriptor)).map(id);
+        matches!((there, self.file.metadata().map(id)), (Ok(there), Ok(own)) if there == own)
+    }
+}
+
+fn descriptor_path(process: u32, descriptor: u64) -> String {
+    format!("/proc/{process}/fd/{descriptor}")
+}
+
+fn open(
+    thread: &mut PreparedThread<'_, '_>,
+    loader: &LoaderFunctions,
+    descriptor: u64,
+) -> Result<u64, AttachError> {
+    let path = thread.text(format!("/proc/self/fd/{descriptor}\0").as_bytes())?;
+    // Its references to the names that it exports must lead to itself.
+    let flags = libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_DEEPBIND | libc::RTLD_NODELETE;
+    match thread.calls.call(loader.open, &[path, flags as u64])? {
+        0 if loader.error != 0 => {
+            let message = thread.calls.call(loader.error, &[])?;
+            Err(AttachError::Refused(thread.plan.target.text(message, 512)))
+        }
+        0 => Err(AttachError::Refused("it gives no reason".to_owned())),
+        handle => Ok(handle),
+    }
+}
+
+/// The result as text for the process that waits for it.
+fn as_text(result: Result<String, AttachError>) -> String {
+    match result {
+        Ok(reply) => format!("ok\n{reply}"),
+        Err(AttachError::Preloaded) => "error preloaded\n".to_owned(),
+        Err(AttachError::Attached) => "error attached\n".to_owned(),
+        Err(AttachError::NotAttached) => "error no attachment\n".to_owned(),
+        Err(error) => format!("error {error}\n"),
+    }
+}
+
+/// The lines `KEY VALUE` of a reply.
+struct ReplyLines<'t>(&'t str);
+
+impl<'t> ReplyLines<'t> {
+    fn parse(text: &'t str) -> Result<Self, AttachError> {
+        match text.strip_prefix("ok\n") {
+            Some(lines) => Ok(Self(lines)),
+            None if text.is_empty() => Err(AttachError::Failed("the helper process ended early".to_owned())),
+            None => Err(refusal(text)),
+        }
+    }
+
+    fn value(&self, key: &str) -> Option<&'t str> {
+        self.0.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))
+    }
+
+    fn number(&self, key: &str) -> Option<u64> {
+        self.value(key)?.parse().ok()
+    }
+
+    fn pair(&self, key: &str) -> Option<[u64; 2]> {
+        let (first, second) = self.value(key)?.split_once(' ')?;
+        Some([first.parse().ok()?, second.parse().ok()?])
+    }
+}

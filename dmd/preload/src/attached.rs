@@ -1,0 +1,264 @@
+//! This library in a process that runs already. `about-memory attach` makes a thread of the process load it by
+//! `/proc/self/fd/N` and call [`DMDAttach`]. The names of the C library then refer to this library
+//! ([`redirect`](crate::redirect)). `about-memory detach` calls [`DMDDetach`]. The library stays loaded: a thread may
+//! be in one of its functions.
+
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_char, c_int};
+use core::fmt::{self, Write as _};
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use engine::__private::{
+    AttachOptions, AttachRefusal, after_a_moment, attach, detach, engine_threads, keeping_errno,
+    on_engine_thread, own_allocations,
+};
+
+use crate::injected::{self, is_attached, is_injected, program_function};
+use crate::loaded_objects::all;
+use crate::malloc::OLDER_FREED;
+use crate::redirect::{Direction, RedirectCounts, has_new_objects, moved, redirect, redirect_late_stubs};
+use crate::redirections::RunningThreads;
+use crate::{later_objects, real, static_allocators};
+
+/// Room for the texts and the stack of the calls that a thread makes for `about-memory attach` and `detach`, once this
+/// library is loaded: then these calls need no other memory.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals, reason = "in line with the C functions")]
+static DMDRoom: CallRoom = CallRoom(UnsafeCell::new([0; 512 << 10]));
+
+#[repr(align(4096))]
+#[allow(dead_code, reason = "another process uses the bytes")]
+struct CallRoom(UnsafeCell<[u8; 512 << 10]>);
+
+// SAFETY: no code of this library uses the bytes. The processes that attach take turns.
+unsafe impl Sync for CallRoom {}
+
+/// Attaches: starts to record in this process, which runs already. `wishes` has lines `KEY VALUE`; the reply has lines
+/// of the same form. Returns 0, or 1 with a line `error` in the reply.
+///
+/// # Safety
+///
+/// `wishes` ends in 0, and `reply` has room for `room` bytes. The calling thread is not in the loader, in the
+/// allocator or in this library.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case, reason = "in line with the other C functions")]
+pub(crate) unsafe extern "C" fn DMDAttach(wishes: *const c_char, reply: *mut c_char, room: usize) -> c_int {
+    // SAFETY: the caller passes room for this many bytes, and nothing else uses it.
+    let mut reply = unsafe { Reply::new(reply, room) };
+    // SAFETY: the caller passes a text that ends in 0.
+    let wishes = unsafe { CStr::from_ptr(wishes) };
+    match keeping_errno(|| begin(wishes, &mut reply)) {
+        Ok(()) => 0,
+        Err(error) => {
+            reply.line(format_args!("error {error}"));
+            1
+        }
+    }
+}
+
+/// Ends an attachment. The reply has lines `KEY VALUE`. Returns 0, or 1 if there is no attachment.
+///
+/// # Safety
+///
+/// The contract of [`DMDAttach`].
+#[unsafe(no_mangle)]
+#[allow(non_snake_case, reason = "in line with the other C functions")]
+pub(crate) unsafe extern "C" fn DMDDetach(reply: *mut c_char, room: usize) -> c_int {
+    // SAFETY: the caller passes room for this many bytes, and nothing else uses it.
+    let mut reply = unsafe { Reply::new(reply, room) };
+    if !injected::set_attached(false) {
+        reply.line(format_args!("error no attachment"));
+        return 1;
+    }
+    keeping_errno(|| {
+        static_allocators::detach(running_threads());
+        let restored = redirect(Direction::Back);
+        detach();
+        match restored {
+            Ok(RedirectCounts { slots, .. }) => reply.line(format_args!("slots {slots}")),
+            Err(error) => reply.line(format_args!("kept {error}")),
+        }
+        let [blocks, bytes] = OLDER_FREED.each_ref().map(|count| count.load(Ordering::Relaxed));
+        reply.line(format_args!("older-freed {blocks} {bytes}"));
+    });
+    0
+}
+
+fn begin(wishes: &CStr, reply: &mut Reply) -> Result<(), String> {
+    if !is_injected() {
+        return Err("preloaded".to_owned());
+    }
+    if is_attached() {
+        return Err("attached".to_owned());
+    }
+    let bytes = wishes.to_bytes_with_nul();
+    let mut options = AttachOptions::new(Path::new("/"));
+    // Each value ends in 0, so that it can be passed on as a C string.
+    for line in bytes.split_inclusive(|byte| *byte == 0x1f) {
+        let Some(at) = line.iter().position(|byte| *byte == b' ') else { continue };
+        let (key, value) = (&line[..at], &line[at + 1..line.len() - 1]);
+        match key {
+            b"folder" => options.folder = Path::new(OsStr::from_bytes(value)),
+            b"sample" => {
+                let number = str::from_utf8(value).ok().and_then(|value| value.parse().ok());
+                options.sample_bytes = number.ok_or("bad sample")?;
+            }
+            b"wait" => options.waits = true,
+            _ => {}
+        }
+    }
+    let record = value_of(bytes, b"record");
+    options.record = record.as_deref();
+    if !real::known() {
+        return Err("the C library's functions are not found".to_owned());
+    }
+    injected::find_environment();
+    for count in &OLDER_FREED {
+        count.store(0, Ordering::Relaxed);
+    }
+    if let Some(bytes) = heap_in_use() {
+        reply.line(format_args!("before {bytes}"));
+    }
+    attach(&options).map_err(|refusal| match refusal {
+        AttachRefusal::Busy => "busy".to_owned(),
+        AttachRefusal::NoThreads => "the loader gives no thread-locals for the engine's threads".to_owned(),
+        AttachRefusal::Socket(error) => format!("no socket: {error}"),
+        AttachRefusal::Recording(number) => {
+            format!("no recording: {}", std::io::Error::from_raw_os_error(number))
+        }
+        _ => "the engine does not start".to_owned(),
+    })?;
+    later_objects::start(redirect_new_objects);
+    match redirect(Direction::Here) {
+        Ok(RedirectCounts { slots, objects }) => {
+            injected::set_attached(true);
+            reply.line(format_args!("slots {slots}"));
+            reply.line(format_args!("objects {objects}"));
+            after_a_moment(redirect_late_stubs);
+            moved().for_each(|(old, new)| reply.line(format_args!("moved {old} {new}")));
+            hook_allocators();
+            reply.line(format_args!("allocators {}", (&raw const REPORT).addr()));
+            Ok(())
+        }
+        Err(error) => {
+            detach();
+            Err(error)
+        }
+    }
+}
+
+/// Redirects the names of objects that the program has loaded since.
+fn redirect_new_objects() {
+    if has_new_objects() {
+        // An error is ignored: names of the new objects still refer to the C library.
+        _ = redirect(Direction::Here);
+        after_a_moment(redirect_late_stubs);
+    }
+}
+
+fn value_of(bytes: &[u8], key: &[u8]) -> Option<std::ffi::CString> {
+    let line = bytes.split(|byte| *byte == 0x1f).find(|line| line.starts_with(key))?;
+    std::ffi::CString::new(line.get(key.len() + 1..)?).ok()
+}
+
+/// The outcome for the allocators that the program links: read by the process that attaches, since the search takes
+/// longer than a thread of the program may stand still.
+#[repr(C)]
+struct AllocatorReport {
+    /// Whether the text is complete.
+    is_ready: AtomicU64,
+    text: UnsafeCell<[u8; 2040]>,
+}
+
+// SAFETY: `set` writes the text, on one thread at a time, while `is_ready` is 0. No code of this process reads it.
+unsafe impl Sync for AllocatorReport {}
+
+static REPORT: AllocatorReport =
+    AllocatorReport { is_ready: AtomicU64::new(0), text: UnsafeCell::new([0; 2040]) };
+
+impl AllocatorReport {
+    fn set(&self, text: &str) {
+        // SAFETY: see the comment at `impl Sync for AllocatorReport`.
+        let place = unsafe { &mut *self.text.get() };
+        place.fill(0);
+        let count = text.len().min(place.len() - 1);
+        place[..count].copy_from_slice(&text.as_bytes()[..count]);
+        self.is_ready.store(1, Ordering::Release);
+    }
+}
+
+/// Hooks the allocators inside of the program and its libraries: at once if it has one thread, or else on a thread of the engine.
+fn hook_allocators() {
+    REPORT.is_ready.store(0, Ordering::SeqCst);
+    own_allocations(|| {
+        let objects = all();
+        if running_threads() == RunningThreads::None {
+            return REPORT.set(&static_allocators::attach_to(objects, RunningThreads::None));
+        }
+        on_engine_thread(move || {
+            REPORT.set(&static_allocators::attach_to(objects, RunningThreads::Some));
+        });
+    });
+}
+
+/// Whether the program has threads other than the calling one.
+pub(crate) fn running_threads() -> RunningThreads {
+    let tasks = std::fs::read_dir("/proc/self/task").map_or(usize::MAX, Iterator::count);
+    if tasks <= 1 + engine_threads() { RunningThreads::None } else { RunningThreads::Some }
+}
+
+/// The bytes that glibc's allocator counts as in use; `None` without such a function.
+fn heap_in_use() -> Option<u64> {
+    let function = program_function(c"mallinfo2");
+    if function.is_null() || real::file_of(function) != real::file_of(real::malloc_address()) {
+        return None;
+    }
+    // SAFETY: glibc fixes the type of the function of this name.
+    let mallinfo2: extern "C" fn() -> libc::mallinfo2 = unsafe { core::mem::transmute(function) };
+    let info = mallinfo2();
+    Some((info.uordblks + info.hblkhd) as u64)
+}
+
+/// Text for the process that attaches: lines that end in a line feed, and a 0 at the end.
+struct Reply {
+    place: *mut u8,
+    room: usize,
+}
+
+impl Reply {
+    /// # Safety
+    ///
+    /// `place` has room for `room` bytes, and no other code uses it.
+    unsafe fn new(place: *mut c_char, room: usize) -> Self {
+        let reply = Self { place: place.cast(), room };
+        if room > 0 {
+            // SAFETY: there is room for at least one byte.
+            unsafe { reply.place.write(0) };
+        }
+        reply
+    }
+
+    fn line(&mut self, line: fmt::Arguments<'_>) {
+        // A line that does not fit is cut off.
+        let _ = self.write_fmt(line);
+        let _ = self.write_char('\n');
+    }
+}
+
+impl fmt::Write for Reply {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let count = text.len().min(self.room.saturating_sub(1));
+        // SAFETY: the place has room for these bytes and a 0, and the text is elsewhere.
+        unsafe { self.place.copy_from_nonoverlapping(text.as_ptr(), count) };
+        self.place = self.place.wrapping_add(count);
+        self.room -= count;
+        if self.room > 0 {
+            // SAFETY: the room for the 0 was left above.
+            unsafe { self.place.write(0) };
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,156 @@
+//! `mmap` and its family: each function makes the real call, and the engine records the mapping with its stack.
+//!
+//! The C library's own mappings do not pass here: its heaps, the stacks of threads, the files of the loader. A dump
+//! finds them in the kernel's list. There is no hook for calls that change only pages, such as `madvise`: the kernel's
+//! page map shows their effect.
+
+use core::ffi::{c_int, c_void};
+
+use engine::__private::{ForgottenMapping, PreloadRecording, is_engine_thread, record_mapping, recording};
+
+use crate::real;
+
+/// Whether the engine records mappings of this thread.
+#[inline(always)]
+fn is_recorded() -> bool {
+    matches!(recording(), PreloadRecording::Yes | PreloadRecording::Sample) && !is_engine_thread()
+}
+
+/// Makes the system call itself. The loader and constructors of other libraries may call before the real functions are
+/// known.
+unsafe fn mmap_by_number(
+    at: *mut c_void,
+    bytes: usize,
+    access: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: libc::off_t,
+) -> *mut c_void {
+    // SAFETY: the program guarantees the contract of `mmap`, whose arguments are those of the system call.
+    let mapped = unsafe { libc::syscall(libc::SYS_mmap, at, bytes, access, flags, file, offset) };
+    core::ptr::with_exposed_provenance_mut(mapped as usize)
+}
+
+/// Behaves as C's function of this name.
+///
+/// # Safety
+///
+/// The contract of the C library's function.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn mmap(
+    at: *mut c_void,
+    bytes: usize,
+    access: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: libc::off_t,
+) -> *mut c_void {
+    let mapped = match real::are_known() {
+        // SAFETY: the real functions are known, and the program guarantees the contract.
+        true => unsafe { real::mmap(at, bytes, access, flags, file, offset) },
+        // SAFETY: the program guarantees the contract.
+        false => unsafe { mmap_by_number(at, bytes, access, flags, file, offset) },
+    };
+    if mapped != libc::MAP_FAILED && is_recorded() {
+        record_mapping(mapped.expose_provenance(), whole_pages(bytes));
+    }
+    mapped
+}
+
+/// Behaves as C's function of this name: on these systems, it is the same as [`mmap`].
+///
+/// # Safety
+///
+/// The contract of the C library's function.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn mmap64(
+    at: *mut c_void,
+    bytes: usize,
+    access: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: libc::off64_t,
+) -> *mut c_void {
+    let mapped = match real::are_known() {
+        // SAFETY: the real functions are known, and the program guarantees the contract.
+        true => unsafe { real::mmap(at, bytes, access, flags, file, offset) },
+        // SAFETY: the program guarantees the contract.
+        false => unsafe { mmap_by_number(at, bytes, access, flags, file, offset) },
+    };
+    if mapped != libc::MAP_FAILED && is_recorded() {
+        record_mapping(mapped.expose_provenance(), whole_pages(bytes));
+    }
+    mapped
+}
+
+/// Behaves as C's function of this name. The engine forgets the mapping first: after the real call, another thread may
+/// already have mapped these addresses.
+///
+/// # Safety
+///
+/// The contract of the C library's function.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn munmap(at: *mut c_void, bytes: usize) -> c_int {
+    let forgotten = is_recorded().then(|| ForgottenMapping::new(at.addr(), whole_pages(bytes)));
+    let failed = match real::are_known() {
+        // SAFETY: the real functions are known, and the program guarantees the contract.
+        true => unsafe { real::munmap(at, bytes) },
+        // SAFETY: the program guarantees the contract.
+        false => unsafe { libc::syscall(libc::SYS_munmap, at, bytes) as c_int },
+    };
+    if failed != 0
+        && let Some(forgotten) = forgotten
+    {
+        forgotten.restore();
+    }
+    failed
+}
+
+/// Behaves as C's function of this name. The new mapping has the stack of this call. C declares the last argument
+/// optional; the processor passes it in the same place.
+///
+/// # Safety
+///
+/// The contract of the C library's function.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn mremap(
+    at: *mut c_void,
+    bytes: usize,
+    new_bytes: usize,
+    flags: c_int,
+    new_at: *mut c_void,
+) -> *mut c_void {
+    let forgotten = is_recorded().then(|| ForgottenMapping::new(at.addr(), whole_pages(bytes)));
+    let mapped = match real::are_known() {
+        // SAFETY: the real functions are known, and the program guarantees the contract.
+        true => unsafe { real::mremap(at, bytes, new_bytes, flags, new_at) },
+        // SAFETY: the program guarantees the contract.
+        false => core::ptr::with_exposed_provenance_mut(unsafe {
+            libc::syscall(libc::SYS_mremap, at, bytes, new_bytes, flags, new_at) as usize
+        }),
+    };
+    if let Some(forgotten) = forgotten {
+        if mapped == libc::MAP_FAILED {
+            forgotten.restore();
+            return mapped;
+        }
+        // Without `MREMAP_DONTUNMAP`, the old addresses are free now.
+        if flags & libc::MREMAP_DONTUNMAP != 0 {
+            forgotten.restore();
+        }
+        record_mapping(mapped.expose_provenance(), whole_pages(new_bytes));
+    }
+    mapped
+}
+
+/// The bytes of all pages of a mapping.
+fn whole_pages(bytes: usize) -> usize {
+    // The kernel checks the length: one that is too large has failed, or fails.
+    bytes.checked_next_multiple_of(page()).unwrap_or(bytes)
+}
+
+/// The bytes of a page.
+fn page() -> usize {
+    // SAFETY: the call changes nothing.
+    unsafe { libc::getauxval(libc::AT_PAGESZ) as usize }.max(1)
+}

@@ -1,0 +1,38 @@
+//! Records the mappings that the program makes itself.
+
+use super::Engine;
+use crate::system::slot::{self, Inside};
+use crate::tables::mappings::MAPPINGS;
+use crate::tables::stack::Caller;
+use crate::tables::thread;
+use crate::tables::trace_id::TraceId;
+
+impl Engine {
+    /// Records a mapping. `caller` is the hook.
+    #[inline(never)]
+    pub(crate) fn record_mapping(&self, start: usize, bytes: usize, caller: Caller) {
+        if !self.records() || !slot::has_room() {
+            return;
+        }
+        let Some(_inside) = Inside::enter() else { return };
+        let trace = thread::with_state(|state| state.stack.trace(caller, self.tree()));
+        MAPPINGS.hold().add(start, start.saturating_add(bytes), trace.unwrap_or(TraceId::NONE));
+    }
+
+    /// Forgets a mapping before the kernel removes it. Returns the stack that made it, if it was recorded.
+    #[inline(never)]
+    pub(crate) fn forget_mapping(&self, start: usize, bytes: usize) -> Option<TraceId> {
+        if !self.records() || !slot::has_room() {
+            return None;
+        }
+        let _inside = Inside::enter()?;
+        MAPPINGS.hold().remove(start, start.saturating_add(bytes))
+    }
+
+    /// Records a mapping again, because the kernel did not remove it.
+    pub(crate) fn restore_mapping(&self, start: usize, bytes: usize, trace: TraceId) {
+        if let Some(_inside) = Self::enter_with_room() {
+            MAPPINGS.hold().add(start, start.saturating_add(bytes), trace);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The pages of this process: which are in memory, and which are swapped out. The kernel's page map shows it.
+//!
+//! Since Linux 6.7, a request returns the pages as ranges, and distinguishes the page of zeros, which every page shows
+//! that was read and never written. Older kernels return eight bytes for each page.
+
+use core::ops::Range;
+use std::io;
+
+use super::mapping::page_size;
+use super::pages::{self, DumpVec};
+use super::raw_file::RawFile;
+
+/// Neighbouring pages in the same state. All other pages have no memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PageRun {
+    start: usize,
+    end: usize,
+    swapped: bool,
+}
+
+/// The bytes of a range of addresses that are in memory, and the bytes that are swapped out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PageBytes {
+    pub(crate) resident: u64,
+    pub(crate) swapped: u64,
+}
+
+impl PageBytes {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.resident += other.resident;
+        self.swapped += other.swapped;
+    }
+}
+
+/// A mapping whose pages are read.
+pub(crate) struct PagesWanted {
+    pub(crate) range: Range<usize>,
+    /// The bytes in memory, as the kernel counts them for the mapping. They do not include pages of zeros.
+    pub(crate) resident: u64,
+}
+
+/// The pages of some mappings.
+pub(crate) struct PageMap {
+    runs: DumpVec<PageRun>,
+    page: usize,
+}
+
+/// The request of Linux 6.7, `PAGEMAP_SCAN`.
+const SCAN: libc::Ioctl = 0xc060_6610_u32 as libc::Ioctl;
+
+const IS_PRESENT: u64 = 1 << 3;
+const IS_SWAPPED: u64 = 1 << 4;
+const IS_ZERO_PAGE: u64 = 1 << 5;
+
+/// The argument of the request, the kernel's `struct pm_scan_arg`.
+#[repr(C)]
+#[derive(Default)]
+struct ScanRequest {
+    size: u64,
+    flags: u64,
+    start: u64,
+    end: u64,
+    walk_end: u64,
+    vec: u64,
+    vec_len: u64,
+    max_pages: u64,
+    category_inverted: u64,
+    category_mask: u64,
+    category_anyof_mask: u64,
+    return_mask: u64,
+}
+
+/// A range that the request returns, the kernel's `struct page_region`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct ScannedRange {
+    start: u64,
+    end: u64,
+    categories: u64,
+}
+
+const SCANNED: usize = 512;
+
+// The bits of an entry of the page map.
+const PRESENT: u64 = 1 << 63;
+const SWAPPED: u64 = 1 << 62;
+const FILE: u64 = 1 << 61;
+const EXCLUSIVE: u64 = 1 << 56;
+
+/// The number of entries that are read at once.
+const ENTRIES: usize = 4096;
+
+impl PageMap {
+    /// Reads the pages of mappings, which are sorted by address.
+    #[cold]
+    pub(crate) fn read(wanted: impl Iterator<Item = PagesWanted>) -> io::Result<Self> {
+        let file = RawFile::open(c"/proc/self/pagemap")?;
+        let mut map = Self { runs: pages::list(), page: page_size() as usize };
+        let mut has_scan = true;
+        for wanted in wanted {
+            if has_scan {
+                match map.scan(&file, &wanted.range) {
+                    Ok(()) => continue,
+                    // An older kernel, or a sandbox that does not know the request.
+                    Err(_) => has_scan = false,
+                }
+            }
+            map.read_entries(&file, &wanted)?;
+        }
+        Ok(map)
+    }
+
+    #[cold]
+    fn scan(&mut self, file: &RawFile, range: &Range<usize>) -> io::Result<()> {
+        let begun = self.runs.len();
+        let mut found = [ScannedRange { start: 0, end: 0, categories: 0 }; SCANNED];
+        let mut start = range.start as u64;
+        while start < range.end as u64 {
+            let mut request = ScanRequest {
+                size: size_of::<ScanRequest>() as u64,
+                start,
+                end: range.end as u64,
+                vec: found.as_mut_ptr().expose_provenance() as u64,
+                vec_len: SCANNED as u64,
+                category_anyof_mask: IS_PRESENT | IS_SWAPPED,
+                return_mask: IS_PRESENT | IS_SWAPPED | IS_ZERO_PAGE,
+                ..ScanRequest::default()
+            };
+            // SAFETY: the request has the kernel's layout, and `found` is a place for `vec_len` ranges.
+            let count = unsafe { libc::ioctl(file.descriptor(), SCAN, &raw mut request) };
+            let Ok(count) = usize::try_from(count) else {
+                let error = io::Error::last_os_error();
+                if error.kind() == io::ErrorKind::Interrupted {
+                    continue;
+                }
+                self.runs.truncate(begun);
+                return Err(error);
+            };
+            for range in found.iter().take(count) {
+                if range.categories & IS_ZERO_PAGE == 0 {
+                    let swapped = range.categories & IS_PRESENT == 0;
+                    self.add(range.start as usize..range.end as usize, swapped)?;
+                }
+            }
+            if request.walk_end <= start {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            start = request.walk_end;
+        }
+        Ok(())
+    }
+
+    /// Reads an entry for each page, for older kernels. The map does not show pages of zeros. But such a page has
+    /// neither a file nor an owner, so the pages with this look are pages of zeros if the mapping has exactly so many
+    /// pages more than the kernel counts as resident.
+    #[cold]
+    fn read_entries(&mut self, file: &RawFile, wanted: &PagesWanted) -> io::Result<()> {
+        const ENTRY: usize = size_of::<u64>();
+        let PagesWanted { range, resident } = wanted;
+        let begun = self.runs.len();
+        let (mut present, mut alike) = (0, 0);
+        for counts_alike in [true, false] {
+            self.runs.truncate(begun);
+            let mut bytes = [0; ENTRIES * ENTRY];
+            let mut at = range.start;
+            while at < range.end {
+                let pages = ((range.end - at) / self.page).min(ENTRIES);
+                if !file.read_exact_at(&mut bytes[..pages * ENTRY], (at / self.page * ENTRY) as u64) {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                let (entries, _) = bytes[..pages * ENTRY].as_chunks::<ENTRY>();
+                for entry in entries.iter().map(|entry| u64::from_ne_bytes(*entry)) {
+                    let looks_zero = entry & PRESENT != 0 && entry & (FILE | EXCLUSIVE) == 0;
+                    if counts_alike {
+                        present += u64::from(entry & PRESENT != 0);
+                        alike += u64::from(looks_zero);
+                    }
+                    if entry & (PRESENT | SWAPPED) != 0 && (counts_alike || !looks_zero) {
+                        self.add(at..at + self.page, entry & PRESENT == 0)?;
+                    }
+                    at += self.page;
+                }
+            }
+            let are_zeros = alike > 0 && (present - alike) * self.page as u64 == *resident;
+            if !are_zeros {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, range: Range<usize>, swapped: bool) -> io::Result<()> {
+        if let Some(last) = self.runs.last_mut()
+            && (last.end, last.swapped) == (range.start, swapped)
+        {
+            last.end = range.end;
+            return Ok(());
+        }
+        let run = PageRun { start: range.start, end: range.end, swapped };
+        if pages::push(&mut self.runs, run) { Ok(()) } else { Err(io::ErrorKind::OutOfMemory.into()) }
+    }
+
+    /// The bytes of a page.
+    pub(crate) fn page(&self) -> usize {
+        self.page
+    }
+
+    /// The bytes of a range of addresses. `near` is the place of an earlier range: questions in the order of addresses
+    /// take little time.
+    #[inline]
+    pub(crate) fn bytes(&self, range: &Range<usize>, near: &mut usize) -> PageBytes {
+        let ends_later = |at: usize| self.runs.get(at).is_none_or(|run| run.end > range.start);
+        let starts_here = *near == 0 || self.runs.get(*near - 1).is_some_and(|run| run.end <= range.start);
+        if !starts_here || !ends_later(*near) {
+            let is_next = ends_later(*near + 1) && starts_here;
+            *near = if is_next { *near + 1 } else { self.runs.partition_point(|run| run.end <= range.start) };
+        }
+        let mut bytes = PageBytes::default();
+        for run in self.runs.iter().skip(*near).take_while(|run| run.start < range.end) {
+            let common = (run.end.min(range.end) - run.start.max(range.start)) as u64;
+            if run.swapped { bytes.swapped += common } else { bytes.resident += common }
+        }
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_a_range_are_its_parts_of_pages() {
+        let mut map = PageMap { runs: pages::list(), page: 4096 };
+        for (start, end, swapped) in [(1, 3, false), (3, 4, true), (8, 9, false)] {
+            map.add(start * 4096..end * 4096, swapped).unwrap();
+        }
+        let check = |start: usize, end: usize, resident: u64, swapped: u64| {
+            for near in 0..4 {
+                let mut near = near;
+                let bytes = map.bytes(&(start..end), &mut near);
+                assert_eq!((bytes.resident, bytes.swapped), (resident, swapped), "{start}..{end}");
+            }
+        };
+        check(0, 4096, 0, 0);
+        check(0, 4097, 1, 0);
+        check(5000, 5016, 16, 0);
+        check(3 * 4096 - 16, 3 * 4096 + 16, 16, 16);
+        check(0, 1 << 20, 3 * 4096, 4096);
+        check(9 * 4096, 10 * 4096, 0, 0);
+    }
+}

@@ -1,0 +1,219 @@
+//! Memory of known shapes. Usage: `resident FOLDER`, with `DMD` and `LD_PRELOAD` set. Prints the expectation for each
+//! shape, and writes `FOLDER/dump.json`:
+//!
+//! - `block NAME REQUESTED COUNT RESIDENT SWAPPED`: blocks of a size, and their bytes in memory and in swap;
+//! - `area NAME START BYTES RESIDENT SWAPPED`: a range of addresses that this program has mapped;
+//! - `stack NAME LEAST`: the stack of a thread, and its least resident bytes.
+
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "tells the test")]
+
+use std::fs::File;
+use std::hint::black_box;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::ptr::null_mut;
+use std::sync::mpsc;
+use std::thread;
+
+const PRIVATE: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+/// The C library's words before a block.
+const HEAD: usize = 16;
+
+fn page() -> usize {
+    // SAFETY: the call changes nothing.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}
+
+fn map(bytes: usize, flags: i32, file: i32) -> *mut u8 {
+    let access = libc::PROT_READ | if file < 0 { libc::PROT_WRITE } else { 0 };
+    // SAFETY: a new mapping anywhere.
+    let mapped = unsafe { libc::mmap(null_mut(), bytes, access, flags, file, 0) };
+    assert_ne!(mapped, libc::MAP_FAILED);
+    mapped.cast()
+}
+
+/// Writes a byte of each page.
+fn write(start: *mut u8, bytes: usize) {
+    for at in (0..bytes).step_by(page()) {
+        // SAFETY: the caller owns these writable bytes.
+        unsafe { start.wrapping_add(at).write_volatile(1) };
+    }
+}
+
+/// Reads a byte of each page.
+fn read(start: *const u8, bytes: usize) {
+    for at in (0..bytes).step_by(page()) {
+        // SAFETY: the caller owns these readable bytes.
+        black_box(unsafe { start.wrapping_add(at).read_volatile() });
+    }
+}
+
+fn advise(start: *mut u8, bytes: usize, advice: i32) -> bool {
+    // SAFETY: the range belongs to this program.
+    unsafe { libc::madvise(start.cast(), bytes, advice) == 0 }
+}
+
+fn area(name: &str, start: *const u8, bytes: usize, resident: usize, swapped: usize) {
+    println!("area {name} {} {bytes} {resident} {swapped}", start.addr());
+}
+
+/// A block that stays until the end of the process.
+fn block(bytes: usize) -> *mut u8 {
+    // SAFETY: the function has no precondition.
+    let block = unsafe { libc::malloc(bytes) };
+    assert!(!block.is_null());
+    block.cast()
+}
+
+fn tell_block(name: &str, requested: usize, count: usize, resident: usize) {
+    println!("block {name} {requested} {count} {resident} 0");
+}
+
+/// Pages of a range in memory and in swap, by the kernel's map: for what only the machine decides.
+fn pages(start: *const u8, bytes: usize) -> (usize, usize) {
+    let map = File::open("/proc/self/pagemap").unwrap();
+    let (mut present, mut swapped) = (0, 0);
+    for at in (0..bytes).step_by(page()) {
+        let mut entry = [0; 8];
+        map.read_exact_at(&mut entry, ((start.addr() + at) / page() * 8) as u64).unwrap();
+        let entry = u64::from_ne_bytes(entry);
+        present += usize::from(entry >> 63 & 1 == 1);
+        swapped += usize::from(entry >> 62 & 1 == 1);
+    }
+    (present * page(), swapped * page())
+}
+
+/// Large blocks are mappings of their own: the words before the block touch its first page.
+fn blocks() {
+    let first = page() - HEAD;
+    let bytes = 8 << 20;
+    block(bytes + 1);
+    tell_block("untouched", bytes + 1, 1, first);
+
+    let half = block(4 << 20);
+    write(half, 2 << 20);
+    // The byte at 2 MiB is in the page behind the last written one.
+    tell_block("half", 4 << 20, 1, (2 << 20) - HEAD);
+
+    let zeros = block(3 << 20);
+    read(zeros, 3 << 20);
+    // Pages that are only read show the page of zeros.
+    tell_block("read", 3 << 20, 1, first);
+
+    for _ in 0..1000 {
+        write(block(100), 100);
+    }
+    tell_block("small", 100, 1000, 1000 * 104);
+}
+
+fn mappings(folder: &Path) {
+    let (page, mib) = (page(), 1 << 20);
+    let half = map(4 * mib, PRIVATE, -1);
+    write(half, 2 * mib);
+    area("half", half, 4 * mib, 2 * mib, 0);
+
+    let huge = map(1 << 30, PRIVATE | libc::MAP_NORESERVE, -1);
+    for at in [0, 5, 100_000] {
+        write(huge.wrapping_add(at * page), page);
+    }
+    area("noreserve", huge, 1 << 30, 3 * page, 0);
+
+    let zeros = map(mib, PRIVATE, -1);
+    read(zeros, mib);
+    area("zeros", zeros, mib, 0, 0);
+
+    let free = map(mib, PRIVATE, -1);
+    write(free, mib);
+    assert!(advise(free, mib, libc::MADV_FREE));
+    area("free", free, mib, mib, 0);
+
+    let given = map(mib, PRIVATE, -1);
+    write(given, mib);
+    assert!(advise(given, mib / 4, libc::MADV_DONTNEED));
+    area("given-back", given, mib, mib * 3 / 4, 0);
+
+    let file = File::create_new(folder.join("file")).unwrap();
+    file.write_all_at(&vec![7; 16 * page], 0).unwrap();
+    let file = File::open(folder.join("file")).unwrap();
+    let mapped = map(16 * page, libc::MAP_PRIVATE, file.as_raw_fd());
+    read(mapped, 16 * page);
+    area("file", mapped, 16 * page, 16 * page, 0);
+
+    let shared = map(mib, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1);
+    write(shared, mib / 2);
+    area("shared", shared, mib, mib / 2, 0);
+
+    let moved = map(mib, PRIVATE, -1);
+    write(moved, mib);
+    // The page behind is taken, so the mapping has to move to grow.
+    // SAFETY: the mapping belongs to this program, and `moved` is not used again.
+    let moved = unsafe { libc::mremap(moved.cast(), mib, 3 * mib, libc::MREMAP_MAYMOVE) };
+    assert_ne!(moved, libc::MAP_FAILED);
+    area("moved", moved.cast(), 3 * mib, mib, 0);
+
+    let cut = map(16 * page, PRIVATE, -1);
+    write(cut, 16 * page);
+    // SAFETY: these pages belong to this program, and are not used again.
+    assert_eq!(unsafe { libc::munmap(cut.wrapping_add(4 * page).cast(), 4 * page) }, 0);
+    area("cut-low", cut, 4 * page, 4 * page, 0);
+    area("cut-high", cut.wrapping_add(8 * page), 8 * page, 8 * page, 0);
+
+    let fixed = map(16 * page, PRIVATE, -1);
+    write(fixed, 16 * page);
+    let place = fixed.wrapping_add(8 * page);
+    let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, PRIVATE | libc::MAP_FIXED);
+    // SAFETY: these pages belong to this program.
+    let again = unsafe { libc::mmap(place.cast(), 4 * page, access, flags, -1, 0) };
+    assert_eq!(again, place.cast());
+    area("fixed", fixed, 16 * page, 12 * page, 0);
+
+    // Only the machine decides whether it has swap, and a free huge page.
+    let out = map(mib, PRIVATE, -1);
+    write(out, mib);
+    advise(out, mib, libc::MADV_PAGEOUT);
+    let (resident, swapped) = pages(out, mib);
+    area("paged-out", out, mib, resident, swapped);
+
+    // SAFETY: the call only allows huge pages.
+    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 0, 0, 0, 0) };
+    let place = map(4 * mib, PRIVATE, -1);
+    let aligned = place.wrapping_add(place.align_offset(2 * mib));
+    advise(aligned, 2 * mib, libc::MADV_HUGEPAGE);
+    write(aligned, page);
+    let (resident, swapped) = pages(aligned, 2 * mib);
+    area("huge-page", aligned, 2 * mib, resident, swapped);
+}
+
+/// Touches a part of the stack.
+#[inline(never)]
+fn use_stack(bytes: usize) {
+    let mut room = [0_u8; 16 << 10];
+    write(black_box(&mut room).as_mut_ptr(), room.len());
+    if bytes > room.len() {
+        use_stack(bytes - room.len());
+    }
+    black_box(&room);
+}
+
+fn main() {
+    let folder = std::env::args_os().nth(1).expect("a folder");
+    // With huge pages, a written byte would take 2 MiB.
+    // SAFETY: the call only forbids huge pages.
+    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
+    blocks();
+    mappings(folder.as_ref());
+    let (ready, is_ready) = mpsc::channel();
+    let (end, ends) = mpsc::channel::<()>();
+    let body = move || {
+        use_stack(1 << 20);
+        ready.send(()).unwrap();
+        let _ = ends.recv();
+    };
+    let deep = thread::Builder::new().name("deep".to_owned()).stack_size(4 << 20).spawn(body).unwrap();
+    is_ready.recv().unwrap();
+    println!("stack deep {}", 1 << 20);
+    dmd::dump(Path::new(&folder).join("dump.json")).unwrap();
+    drop(end);
+    deep.join().unwrap();
+}
