@@ -1,7 +1,8 @@
 //! The allocators that a program links statically: before a run, what `libdmd.so` will hook; from a dump or a
 //! recording, what it did not record. The plan is made by the code that `libdmd.so` runs.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 use about_memory::launch::contains_dmd;
@@ -46,12 +47,7 @@ pub(super) fn gap_lines(dump: &Dump) -> Vec<String> {
 }
 
 fn plans(program: &Path, build_id: &str) -> Vec<AllocatorPlan> {
-    // The dump may come from another person and name a pipe. Opening a pipe would wait.
-    let is_readable = |about: fs::Metadata| about.is_file() && about.len() <= MOST_BYTES;
-    if !program.metadata().is_ok_and(is_readable) {
-        return Vec::new();
-    }
-    let Ok(bytes) = fs::read(program) else { return Vec::new() };
+    let Some(bytes) = contents(program) else { return Vec::new() };
     let Some(file) = ElfFile::parse(&bytes) else { return Vec::new() };
     if !build_id.is_empty() && hexadecimal(file.build_id().unwrap_or_default()) != build_id {
         return Vec::new();
@@ -62,6 +58,15 @@ fn plans(program: &Path, build_id: &str) -> Vec<AllocatorPlan> {
     if plans.is_empty() || contains_dmd(program) { Vec::new() } else { plans }
 }
 
+/// The contents of a file. The dump may come from another person, and name a pipe, whose opening would wait, or a file of
+/// the kernel: such a file has the size 0, and may have any number of bytes.
+fn contents(path: &Path) -> Option<Vec<u8>> {
+    let about = path.metadata().ok().filter(|about| about.is_file() && about.len() <= MOST_BYTES)?;
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(about.len()).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -69,6 +74,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 /// The separate debug file that `libdmd.so` also finds.
 fn debug_file(file: &ElfFile<'_>) -> Option<Vec<u8>> {
     let id = hexadecimal(file.build_id()?);
-    let bytes = fs::read(format!("/usr/lib/debug/.build-id/{}/{}.debug", id.get(..2)?, id.get(2..)?)).ok()?;
+    let path = format!("/usr/lib/debug/.build-id/{}/{}.debug", id.get(..2)?, id.get(2..)?);
+    let bytes = contents(Path::new(&path))?;
     (hexadecimal(ElfFile::parse(&bytes)?.build_id()?) == id).then_some(bytes)
 }
