@@ -23,7 +23,8 @@ pub(super) struct DumpPlan {
     #[arg(long, value_name = "TIME", value_parser = time)]
     every: Option<Duration>,
     /// Also write a dump each time this condition becomes true: `heap`, `resident` or `vsize`, a comparison, and a
-    /// limit. Checked about once a second. With --types, types of that time take the place of the dump.
+    /// limit. Checked about once a second. With --types, types of that time take the place of the dump. The program runs on
+    /// while it writes a dump, so a dump with contents (--mode scan) may show a later moment; --types does not.
     #[arg(long, value_name = "CONDITION")]
     when: Vec<Limit>,
     /// Let the program answer requests while it runs, such as `about-memory save --dump PID`. --every and --when imply it.
