@@ -23,7 +23,8 @@ pub(super) struct DumpPlan {
     #[arg(long, value_name = "TIME", value_parser = time)]
     every: Option<Duration>,
     /// Also write a dump each time this condition becomes true: `heap`, `resident` or `vsize`, a comparison, and a
-    /// limit. Checked about once a second. With --types, `run` shows the types of that time instead of writing a dump.
+    /// limit. Checked about once a second. With --types, types of that time take the place of the dump. The program runs on
+    /// while it writes a dump, so a dump with contents (--mode scan) may show a later moment; --types does not.
     #[arg(long, value_name = "CONDITION")]
     when: Vec<Limit>,
     /// Let the program answer requests while it runs, such as `about-memory save --dump PID`. --every and --when imply it.
@@ -40,7 +41,7 @@ impl DumpPlan {
         for limit in &self.when {
             let usage = |reason: &str| Err(Failure::Usage(format!("--when {limit}: {reason}")));
             if limit.process().is_some() || !AMOUNTS.contains(&limit.path()) {
-                return usage("must limit heap, resident or vsize");
+                return usage("can only be about heap, resident or vsize");
             }
             if limit.is_relative() {
                 return usage("must be an absolute amount, not growth");
@@ -208,7 +209,7 @@ impl ConditionWatcher {
                 self.is_unknown = true;
                 let (pid, path) = (self.pid, limit.path());
                 say(&format!(
-                    "--when {limit}: process {pid} cannot count {path}: DMD records only a sample, or has dropped blocks"
+                    "--when {limit}: process {pid} cannot count {path}: it records a sample, or has dropped blocks"
                 ));
             }
             let is_true = amount.is_some_and(|bytes| holds(limit, bytes).unwrap_or(false));
