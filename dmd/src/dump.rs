@@ -26,6 +26,8 @@ use flate2::write::GzEncoder;
 use crate::engine::ENGINE;
 use crate::options::{Mode, Stacks};
 use crate::sampler;
+#[cfg(target_os = "linux")]
+use crate::system::confined;
 use crate::system::log;
 use crate::system::pages::{self, DumpMap, DumpVec};
 use crate::system::process::{self, DumpOutput};
@@ -133,6 +135,8 @@ impl<W: Write> DumpWriter<W> {
         let modules = DumpModules::now();
         #[cfg(target_os = "linux")]
         let (memory, unreadable) = match ENGINE.setup().options.resident {
+            // A filter may end a process that makes a system call that it does not make otherwise.
+            true if confined::is_confined() => (None, Some("filters of system calls".to_owned())),
             true => match MemoryJoin::read(&modules) {
                 Ok(memory) => (Some(memory), None),
                 Err(reason) => (None, Some(reason.to_string())),
@@ -263,7 +267,11 @@ impl<W: Write> DumpWriter<W> {
     #[cfg(target_os = "linux")]
     fn join_memory(&mut self) -> io::Result<()> {
         let Some(mut memory) = self.memory.take() else { return Ok(()) };
-        memory.finish()?;
+        if let Err(error) = memory.finish() {
+            // The blocks are written already, and worth more than the areas.
+            self.unreadable = Some(error.to_string());
+            return Ok(());
+        }
         for trace in memory.traces() {
             self.trace_key(trace);
         }

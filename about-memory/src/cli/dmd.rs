@@ -205,8 +205,8 @@ impl DmdCommand {
         }
         let to_terminal = on_terminal() && self.output.is_none();
         let view = self.view.clone().options(to_terminal).resident(self.resident);
-        let memory = (self.resident && self.file2.is_none()).then(|| ResidentMemory::new(&first, &view));
-        let memory = memory.transpose().map_err(|error| failure(&self.file, error))?;
+        let memory = self.resident.then(|| ResidentMemory::new(&first, &view));
+        let mut memory = memory.transpose().map_err(|error| failure(&self.file, error))?;
         let of_rust = first.has_modules();
         let for_author = of_rust && !self.wants_another_form();
         let types_as_tree = of_rust && self.has_types();
@@ -223,6 +223,10 @@ impl DmdCommand {
                 let (second, _) = self.read(path, Some(Moment::End))?;
                 if needs_pages {
                     second.check_resident().map_err(|error| failure(path, error))?;
+                }
+                if let Some(before) = memory.take() {
+                    let after = ResidentMemory::new(&second, &view).map_err(|error| failure(path, error))?;
+                    memory = Some(after.since(&before));
                 }
                 Analysis::difference(first, second, &options).map_err(|error| failure(path, error))?
             }

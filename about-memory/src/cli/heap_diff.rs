@@ -65,10 +65,11 @@ impl HeapDiff {
             selected.map(|(dump, _)| dump.without_reports())
         };
         let (before, after) = (select(of_first, first)?, select(of_second, second)?);
-        let memory = match self.resident {
-            true => format!("{}\n", change_of_memory([(&before, first), (&after, second)], view)?),
-            false => String::new(),
+        let change = match self.resident {
+            true => Some(change_of_memory([(&before, first), (&after, second)], view)?),
+            false => None,
         };
+        let memory = change.as_ref().map(|change| format!("{change}\n")).unwrap_or_default();
         let heading = match (default, before.peak(), after.peak()) {
             (Moment::Peak, Some(before), Some(after)) => at_peaks(before, after),
             _ => String::new(),
@@ -91,7 +92,10 @@ impl HeapDiff {
         }
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
         let written = match json {
-            true => write!(out, "{}", analysis.json()),
+            true => match &change {
+                Some(change) => write!(out, "{}", analysis.json().resident(change.json())),
+                None => write!(out, "{}", analysis.json()),
+            },
             false => write!(out, "{heading}{memory}{}", analysis.program_text(shown, view)),
         };
         written.and_then(|()| out.flush()).map_err(Failure::Output)

@@ -72,7 +72,7 @@ impl MemoryJoin {
         let wanted = mappings.all.iter().filter(|mapping| mapping.has_pages());
         let wanted = wanted.map(|mapping| PagesWanted { range: mapping.range(), resident: mapping.resident });
         let pages = PageMap::read(wanted).map_err(unreadable("/proc/self/pagemap"))?;
-        let (areas, threads) = areas(&mappings, modules).map_err(unreadable("memory"))?;
+        let (areas, threads) = areas(&mappings, modules, &pages).map_err(unreadable("memory"))?;
         Ok(Self { mappings, pages, areas, threads, chunks: pages::list(), near: 0, area: 0, is_short: false })
     }
 
@@ -117,8 +117,14 @@ impl MemoryJoin {
             return area.live.add(live);
         }
         let page = self.pages.page();
-        let start = (range.start / page * page).max(area.start);
-        let end = range.end.next_multiple_of(page).min(area.end);
+        let (start, end) = match ENGINE.mean() {
+            0 => {
+                let start = (range.start / page * page).max(area.start);
+                (start, range.end.next_multiple_of(page).min(area.end))
+            }
+            // A sample has too few blocks to show the allocator's part of an area.
+            _ => (area.start, area.end),
+        };
         if let Some(last) = self.chunks.last_mut()
             && (last.start..=last.end.saturating_add(BETWEEN_BLOCKS)).contains(&start)
             && last.start >= area.start
@@ -191,11 +197,12 @@ impl MemoryJoin {
             {
                 json.inline_base32("alloc", key)?;
             }
-            let is_whole = area.range() == mapping.range();
+            // The kernel has one sum for all parts of a mapping.
+            let is_first = area.start == mapping.start;
             for (name, bytes) in [
                 ("resident", pages.resident),
                 ("swapped", pages.swapped),
-                ("lazyFree", if is_whole { mapping.lazy_free } else { 0 }),
+                ("lazyFree", if is_first { mapping.lazy_free } else { 0 }),
                 ("blocks", area.live.blocks),
                 ("live", area.live.bytes),
                 ("liveResident", area.live.pages.resident),
@@ -248,6 +255,7 @@ impl MemoryJoin {
 fn areas(
     mappings: &KernelMappings,
     modules: &DumpModules,
+    pages: &PageMap,
 ) -> io::Result<(DumpVec<MemoryArea>, DumpVec<ThreadLabel>)> {
     let mut all = areas::mapping_areas(mappings, modules)?;
     if ENGINE.is_preloaded() {
@@ -267,7 +275,7 @@ fn areas(
     let all = areas::overlay(&all, &areas::program_ranges()?, is_mapped)?;
     let (stacks, threads) = areas::thread_stacks(&all, mappings)?;
     let all = areas::overlay(&all, &stacks, AreaOwner::may_be_stack)?;
-    let arenas = areas::arena_ranges(&all, mappings)?;
+    let arenas = areas::arena_ranges(&all, mappings, pages)?;
     let all = areas::overlay(&all, &arenas, is_unknown)?;
     Ok((all, threads))
 }

@@ -92,6 +92,8 @@ impl Engine {
         let _inside = Inside::deeper();
         self.set(setup);
         self.table().clear();
+        #[cfg(target_os = "linux")]
+        mappings::MAPPINGS.hold().clear();
         self.dead.clear();
         self.marks.clear();
         self.counts.clear();

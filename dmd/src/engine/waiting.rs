@@ -26,6 +26,8 @@ impl Engine {
             Some(mean) => {
                 // Blocks that were recorded before the options were known are not part of the sample.
                 self.table().release();
+                #[cfg(target_os = "linux")]
+                crate::tables::mappings::MAPPINGS.hold().clear();
                 SAMPLED.clear();
                 self.set_phase(Phase::Sampling, mean.min(LARGEST_MEAN));
             }

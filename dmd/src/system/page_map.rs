@@ -94,7 +94,7 @@ impl PageMap {
     /// Reads the pages of mappings, which are sorted by address.
     #[cold]
     pub(crate) fn read(wanted: impl Iterator<Item = PagesWanted>) -> io::Result<Self> {
-        let file = RawFile::open(c"/proc/self/pagemap")?;
+        let file = RawFile::open(c"/proc/thread-self/pagemap")?;
         let mut map = Self { runs: pages::list(), page: page_size() as usize };
         let mut has_scan = true;
         for wanted in wanted {

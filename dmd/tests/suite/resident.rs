@@ -1,6 +1,6 @@
 //! The resident memory of dumps: of blocks, of mappings, and of the whole process.
 
-use dmd::analyze::program::{MemoryArea, MemoryOwner};
+use dmd::analyze::program::{MemoryArea, MemoryOwner, ProgramOptions, ResidentMemory, ResidentOwner};
 use dmd::analyze::{self, Analysis, AnalyzeOptions, RecordKind};
 use serde_json::Value;
 
@@ -115,4 +115,19 @@ fn the_option_leaves_the_pages_out() {
     assert!(dump["blockList"].as_array().unwrap().iter().all(|block| block.get("untouched").is_none()));
     let error = analyze::read(&file).unwrap().check_resident().unwrap_err().to_string();
     assert!(error.starts_with("the dump has no resident bytes"), "{error}");
+}
+
+/// A sample has a part of the blocks, and the rows still add up.
+#[test]
+fn a_sample_adds_up() {
+    let folder = tempfile::tempdir().unwrap();
+    succeed(preloaded(victim("resident"), "--sample-bytes=64KiB --quiet").arg(folder.path()));
+    let file = folder.path().join("dump.json");
+    read_dump(&file);
+    let dump = analyze::read(&file).unwrap();
+    let memory = ResidentMemory::new(&dump, &ProgramOptions::new()).unwrap();
+    assert_eq!(memory.rows.iter().map(|row| row.resident).sum::<i128>(), i128::from(memory.resident));
+    let live = memory.rows.iter().find(|row| row.owner == ResidentOwner::LiveBlocks).unwrap();
+    // The half-touched block of 4 MiB is always in the sample.
+    assert!(live.resident > 2_000_000, "{memory}");
 }

@@ -218,6 +218,8 @@ impl ResidentMemory {
             let sums = rows.entry((owner, name, place)).or_default();
             *sums = [sums[0] + resident, sums[1] + swapped];
         };
+        // The resident and swapped bytes of the allocators' areas, and of the blocks in them.
+        let (is_sample, mut sampled) = (dump.sample.is_some(), [0_i128; 4]);
         let mut mapped: BTreeMap<String, MappedFiles<'_>> = BTreeMap::new();
         let has_name = |area: &MemoryArea| !area.name.is_empty();
         let threads = memory.areas.iter().filter(|area| area.owner == MemoryOwner::Stack).count();
@@ -232,7 +234,12 @@ impl ResidentMemory {
         let is_c_heap = |area: &MemoryArea| matches!(area.owner, MemoryOwner::Heap | MemoryOwner::Arena);
         let is_in_c_heap = memory.areas.iter().any(|area| is_c_heap(area) && area.blocks > 0);
         for area in &memory.areas {
-            // An estimate from a sample may be larger than the area.
+            // The estimate of a sample may be larger than one area, but hardly than all areas of the allocators.
+            if is_sample && (area.owner.is_of_allocator() || area.blocks > 0) {
+                let sums = [area.resident, area.swapped, area.live_resident, area.live_swapped];
+                sampled.iter_mut().zip(sums).for_each(|(sum, bytes)| *sum += i128::from(bytes));
+                continue;
+            }
             let live = [area.live_resident.min(area.resident), area.live_swapped.min(area.swapped)];
             let rest = [area.resident - live[0], area.swapped - live[1]].map(i128::from);
             if area.blocks > 0 {
@@ -295,6 +302,13 @@ impl ResidentMemory {
             };
             add(owner, name, place, rest);
         }
+        if sampled[0] + sampled[1] > 0 {
+            let [resident, swapped, ..] = sampled;
+            let live = [sampled[2].min(resident), sampled[3].min(swapped)];
+            add(ResidentOwner::LiveBlocks, "live blocks".to_owned(), String::new(), live);
+            let (owner, name, place) = rest_of("allocators");
+            add(owner, name, place, [resident - live[0], swapped - live[1]]);
+        }
         for (place, files) in mapped {
             add(ResidentOwner::File, files.name(), place, files.sums);
         }
@@ -346,6 +360,7 @@ impl ResidentMemory {
             let name = match row.owner {
                 ResidentOwner::Stacks => "stacks of threads".to_owned(),
                 ResidentOwner::Binaries => "code and data of programs and libraries".to_owned(),
+                ResidentOwner::File if !row.place.is_empty() => "files".to_owned(),
                 _ => row.name.clone(),
             };
             let sums = rows.entry((row.owner, name, row.place.clone())).or_default();

@@ -7,7 +7,7 @@ use std::io;
 use super::smaps::{KernelMapping, KernelMappings};
 use crate::dump::modules::DumpModules;
 use crate::system::own_memory::OwnMemory;
-use crate::system::page_map::PageBytes;
+use crate::system::page_map::{PageBytes, PageMap};
 use crate::system::pages::{self, DumpVec};
 use crate::system::{memory, own_ranges, threads};
 use crate::tables::mappings::MAPPINGS;
@@ -155,7 +155,7 @@ fn owner(name: &[u8], mapping: &KernelMapping, modules: &DumpModules) -> AreaOwn
 pub(super) fn overlay(
     areas: &DumpVec<MemoryArea>,
     ranges: &[OwnedRange],
-    from: impl Fn(AreaOwner) -> bool,
+    from: fn(AreaOwner) -> bool,
 ) -> io::Result<DumpVec<MemoryArea>> {
     let mut cut = pages::list();
     let mut ranges = ranges.iter().peekable();
@@ -212,7 +212,7 @@ pub(super) fn program_ranges() -> io::Result<DumpVec<OwnedRange>> {
 /// Sorts ranges. A range that overlaps the range before it loses the common part.
 #[cold]
 pub(super) fn sort(ranges: &mut DumpVec<OwnedRange>) {
-    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.sort_unstable_by_key(|range| (range.start, range.end));
     let mut end = 0;
     for range in ranges.iter_mut() {
         range.start = range.start.max(end);
@@ -230,9 +230,10 @@ const ARENA: usize = 64 << 20;
 pub(super) fn arena_ranges(
     areas: &[MemoryArea],
     mappings: &KernelMappings,
+    map: &PageMap,
 ) -> io::Result<DumpVec<OwnedRange>> {
     let memory = OwnMemory::open();
-    let mut ranges = pages::list();
+    let (mut ranges, mut near) = (pages::list(), 0);
     for area in areas {
         if area.owner != AreaOwner::Unknown || !mappings.all[area.mapping].is_writable() {
             continue;
@@ -240,7 +241,9 @@ pub(super) fn arena_ranges(
         let mut start = area.start.next_multiple_of(ARENA);
         while start < area.end {
             let mut head = [0; 4 * size_of::<usize>()];
-            if memory.read(start, &mut head) {
+            // Reading a page without memory would give it memory.
+            let is_touched = map.bytes(&(start..start + head.len()), &mut near).resident > 0;
+            if is_touched && memory.read(start, &mut head) {
                 let mut words = [0; 4];
                 for (word, bytes) in words.iter_mut().zip(head.as_chunks::<{ size_of::<usize>() }>().0) {
                     *word = usize::from_ne_bytes(*bytes);
@@ -296,9 +299,13 @@ pub(super) fn thread_stacks(
     if !fits {
         return Err(no_memory());
     }
-    // The kernel lists threads by number. The main thread comes first here, and the others stay in order.
+    // The main thread comes first, and the others in the order of their numbers.
     if let Some(main) = labels.iter().position(|label| label.number == process) {
         labels[..=main].rotate_right(1);
+    }
+    if let Some(rest) = labels.get_mut(1..) {
+        // Numbers start again at some time, so the order of the kernel's list may differ.
+        rest.sort_unstable_by_key(|label| label.number);
     }
     let memory = OwnMemory::open();
     let area_of = |address: usize| {
@@ -345,7 +352,8 @@ pub(super) fn thread_stacks(
     // Threads that never allocated.
     let known = ranges.len();
     for (thread, label) in labels.iter().enumerate().skip(1) {
-        if let Some(area) = area_of(label.stack)
+        // A stack pointer in a mapping of the program may be in one of many stacks of coroutines.
+        if let Some(area) = area_of(label.stack).filter(|area| area.owner == AreaOwner::Unknown)
             && is_free(&ranges[..known], label.stack)
         {
             let owner = AreaOwner::Stack { thread: thread as u32 };

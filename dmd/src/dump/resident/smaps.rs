@@ -66,7 +66,7 @@ impl KernelMappings {
         let mut text = room(ROOM)?;
         // The room is touched before the list is made, so that reading the list does not change the list.
         loop {
-            let filled = read(c"/proc/self/smaps", &mut text)?;
+            let filled = read(c"/proc/thread-self/smaps", &mut text)?;
             if filled < text.len() {
                 text.truncate(filled);
                 break;
@@ -74,11 +74,11 @@ impl KernelMappings {
             text = room(text.len() * 4)?;
         }
         let mut line = [0; 1 << 12];
-        let filled = read(c"/proc/self/smaps_rollup", &mut line).unwrap_or(0);
+        let filled = read(c"/proc/thread-self/smaps_rollup", &mut line).unwrap_or(0);
         let resident = line[..filled].split(|byte| *byte == b'\n').find_map(|line| kib(line, b"Rss:"));
-        let all = parse(&text)?;
+        let (all, overlaps) = parse(&text)?;
         let sum = all.iter().map(|mapping| mapping.resident).sum::<u64>();
-        let is_changing = resident.is_some_and(|resident| resident != sum);
+        let is_changing = overlaps || resident.is_some_and(|resident| resident != sum);
         Ok(Self { text, all, resident, is_changing })
     }
 
@@ -122,10 +122,12 @@ fn cut() -> io::Error {
     io::Error::from(io::ErrorKind::UnexpectedEof)
 }
 
+/// The mappings of a list. The kernel gives the list in parts. If a thread moves a border between two parts, the second
+/// part may list addresses again: the result has them once, and `true`.
 #[cold]
-fn parse(text: &[u8]) -> io::Result<DumpVec<KernelMapping>> {
+fn parse(text: &[u8]) -> io::Result<(DumpVec<KernelMapping>, bool)> {
     let mut all: DumpVec<KernelMapping> = pages::list();
-    let (mut at, mut is_whole) = (0, true);
+    let (mut at, mut is_whole, mut overlaps) = (0, true, false);
     if !text.ends_with(b"\n") {
         return Err(cut());
     }
@@ -136,6 +138,11 @@ fn parse(text: &[u8]) -> io::Result<DumpVec<KernelMapping>> {
             Some(b'0'..=b'9' | b'a'..=b'f') => {
                 let mapping = header(line, start).filter(|_| is_whole).ok_or_else(cut)?;
                 is_whole = false;
+                let mut mapping = mapping;
+                let end = all.last().map_or(0, |last| last.end);
+                overlaps |= mapping.start < end;
+                mapping.start = mapping.start.max(end);
+                mapping.end = mapping.end.max(mapping.start);
                 if !pages::push(&mut all, mapping) {
                     return Err(io::ErrorKind::OutOfMemory.into());
                 }
@@ -159,7 +166,12 @@ fn parse(text: &[u8]) -> io::Result<DumpVec<KernelMapping>> {
             None => {}
         }
     }
-    if is_whole && !all.is_empty() { Ok(all) } else { Err(cut()) }
+    if !is_whole || all.is_empty() {
+        return Err(cut());
+    }
+    // A mapping that is listed twice has no addresses of its own.
+    all.retain(|mapping| mapping.start < mapping.end);
+    Ok((all, overlaps))
 }
 
 /// Parses the first line of a mapping: its range, its access, its offset, its device, its file's number, and its name.
@@ -200,12 +212,29 @@ VmFlags: rd ex mr mw me sd
 
     #[test]
     fn a_list_has_names_and_amounts() {
-        let all = parse(TEXT.as_bytes()).unwrap();
+        let (all, overlaps) = parse(TEXT.as_bytes()).unwrap();
+        assert!(!overlaps);
         let name = |at: usize| &TEXT[all[at].name.0..all[at].name.1];
         assert_eq!((all.len(), name(0), name(1)), (2, "[heap]", "/usr/lib/a b.so (deleted)"));
         assert_eq!((all[0].range(), all[1].range()), (0x5590..0x55a0, 0x7f00..0x7f10));
         assert_eq!((all[0].resident, all[0].swapped, all[0].lazy_free), (12 << 10, 8 << 10, 4 << 10));
         assert_eq!((all[0].is_writable(), all[1].is_writable()), (true, false));
+    }
+
+    #[test]
+    fn addresses_that_are_listed_twice_count_once() {
+        let mapping = |range: &str| format!("{range} rw-p 00000000 00:00 0 \nRss: 4 kB\nVmFlags: rd\n");
+        let check = |ranges: &[&str], expected: &[(usize, usize)]| {
+            let text: String = ranges.iter().map(|range| mapping(range)).collect();
+            let (all, overlaps) = parse(text.as_bytes()).unwrap();
+            assert_eq!(all.iter().map(|mapping| (mapping.start, mapping.end)).collect::<Vec<_>>(), expected);
+            assert!(overlaps);
+        };
+        check(
+            &["1000-3000", "2000-5000", "5000-6000"],
+            &[(0x1000, 0x3000), (0x3000, 0x5000), (0x5000, 0x6000)],
+        );
+        check(&["1000-6000", "2000-5000"], &[(0x1000, 0x6000)]);
     }
 
     #[test]
