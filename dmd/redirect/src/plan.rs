@@ -1,6 +1,7 @@
 //! Decides, for each allocator in a file, whether all references to its functions can be redirected.
 
 use core::fmt;
+use std::collections::BTreeSet;
 
 use crate::elf::{ElfFile, Machine, SymbolTable};
 use crate::encodings::x86_64;
@@ -176,10 +177,15 @@ struct ShimBody<'t, 'b> {
 }
 
 impl ShimBody<'_, '_> {
-    /// The addresses that the code may refer to.
+    /// The addresses that the code calls, jumps to, or reads from.
     fn targets(&self) -> impl Iterator<Item = u64> {
-        let distances = self.code.windows(4).enumerate();
-        distances.map(|(at, bytes)| {
+        let code = self.code;
+        let is_operand = |at: usize| {
+            let before = |count: usize| at.checked_sub(count).and_then(|at| code.get(at)).copied();
+            matches!((before(2), before(1)), (Some(0xff), Some(0x15 | 0x25)))
+                || x86_64::distance_form(code, at).is_some()
+        };
+        code.windows(4).enumerate().filter(move |(at, _)| is_operand(*at)).map(|(at, bytes)| {
             let at = self.address.wrapping_add(at as u64);
             x86_64::target([bytes[0], bytes[1], bytes[2], bytes[3]], at)
         })
@@ -220,10 +226,13 @@ fn may_be_inlined(table: &SymbolTable<'_>, image: &dyn LoadedImage) -> bool {
     let code = image.code();
     [&b"__rust_alloc"[..], b"__rust_dealloc"].into_iter().any(|name| {
         let Some(body) = bodies.iter().find(|body| body.name == name) else { return true };
-        let in_file = |address: &u64| image.contains(*address) && !is_part(*address);
-        let targets: Vec<u64> = body.targets().filter(in_file).collect();
-        let targets = Targets::new(&targets);
-        targets.is_empty() || code.iter().any(|segment| targets.distances(segment).any(|at| !is_part(at)))
+        let addresses: Vec<u64> = body.targets().filter(|to| image.contains(*to) && !is_part(*to)).collect();
+        let targets = Targets::new(&addresses);
+        let elsewhere =
+            code.iter().flat_map(|segment| targets.distances(segment)).filter(|(at, _)| !is_part(*at));
+        let shared: BTreeSet<u16> = elsewhere.map(|(_, target)| target).collect();
+        // An address to which no other code refers proves that there is no copy.
+        shared.len() == addresses.iter().collect::<BTreeSet<_>>().len()
     })
 }
 
