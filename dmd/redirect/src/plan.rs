@@ -44,12 +44,12 @@ impl RedirectPlan {
 
 /// The name of an allocator's function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FunctionName {
+pub struct AllocatorFunctionName {
     prefix: &'static str,
     name: &'static str,
 }
 
-impl fmt::Display for FunctionName {
+impl fmt::Display for AllocatorFunctionName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.prefix)?;
         f.write_str(self.name)
@@ -63,17 +63,17 @@ pub enum RefusalReason {
     /// The file has no symbol table.
     Stripped,
     /// Two functions have this name.
-    Ambiguous(FunctionName),
+    Ambiguous(AllocatorFunctionName),
     /// This function is not in the code of the file.
-    OutsideOfCode(FunctionName),
+    OutsideOfCode(AllocatorFunctionName),
     /// The program calls this function, whose effect on blocks is unknown.
-    Unsupported(FunctionName),
+    Unsupported(AllocatorFunctionName),
     /// Functions of the allocator were compiled into their callers: they cannot be hooked there.
     Inlined,
     /// The library exports this function, so other files may call it.
-    Exported(FunctionName),
+    Exported(AllocatorFunctionName),
     /// A part of the code may be a call of this function, or not.
-    UnclearCode(FunctionName),
+    UnclearCode(AllocatorFunctionName),
 }
 
 impl fmt::Display for RefusalReason {
@@ -142,7 +142,8 @@ pub fn plan_redirects(
         if let Some(index) = exported.find_map(|(found, _)| found.functions.first()).map(|(index, _)| *index)
         {
             let name = plan.family.functions[usize::from(index)].name;
-            plan.plan = Err(RefusalReason::Exported(FunctionName { prefix: plan.family.prefix, name }));
+            plan.plan =
+                Err(RefusalReason::Exported(AllocatorFunctionName { prefix: plan.family.prefix, name }));
         }
     }
     if plans.is_empty() && !found.has_system_shims && !calls_malloc(file, &table, image) {
@@ -263,7 +264,7 @@ fn references_of(
     table: &SymbolTable<'_>,
     image: &dyn LoadedImage,
 ) -> Result<Option<RedirectPlan>, RefusalReason> {
-    let name = |name| FunctionName { prefix: family.prefix, name };
+    let name = |name| AllocatorFunctionName { prefix: family.prefix, name };
     // Several names may have one address.
     let mut functions: Vec<PlannedFunction> = Vec::new();
     for (index, address) in &found.functions {
