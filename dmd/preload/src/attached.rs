@@ -12,15 +12,15 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use engine::__private::{
-    AttachOptions, AttachRefusal, after_a_moment, attach, detach, engine_threads, keeping_errno,
-    on_engine_thread, own_allocations,
+    AttachOptions, AttachRefusal, after_a_moment, attach, detach, keeping_errno, on_engine_thread,
+    own_allocations,
 };
 
 use crate::injected::{self, is_attached, is_injected, program_function};
 use crate::loaded_objects::all;
 use crate::malloc::OLDER_FREED;
 use crate::redirect::{Direction, RedirectCounts, has_new_objects, moved, redirect, redirect_late_stubs};
-use crate::redirections::RunningThreads;
+use crate::redirections::{RunningThreads, running_threads};
 use crate::{later_objects, real, static_allocators};
 
 /// Room for the texts and the stack of the calls that a thread makes for `about-memory attach` and `detach`, once this
@@ -202,12 +202,6 @@ fn hook_allocators() {
             REPORT.set(&static_allocators::attach_to(objects, RunningThreads::Some));
         });
     });
-}
-
-/// Whether the program has threads other than the calling one.
-pub(crate) fn running_threads() -> RunningThreads {
-    let tasks = std::fs::read_dir("/proc/self/task").map_or(usize::MAX, Iterator::count);
-    if tasks <= 1 + engine_threads() { RunningThreads::None } else { RunningThreads::Some }
 }
 
 /// The bytes that glibc's allocator counts as in use; `None` without such a function.

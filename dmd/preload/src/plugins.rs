@@ -7,9 +7,9 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use engine::__private::{is_confined, is_engine_thread};
+use engine::__private::{is_confined, is_engine_thread, may_record};
 
-use crate::attached::running_threads;
+use crate::redirections::running_threads;
 use crate::{later_objects, real, static_allocators};
 
 /// The number of libraries that the loader has loaded so far, at the last look. [`UNKNOWN`] before the program runs.
@@ -21,7 +21,9 @@ static LOOKING: AtomicBool = AtomicBool::new(false);
 
 /// From now on, `dlsym` looks for new libraries.
 pub(crate) fn start() {
-    LOADED.store(loaded(), Ordering::Relaxed);
+    if may_record() {
+        LOADED.store(loaded(), Ordering::Relaxed);
+    }
 }
 
 unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, count: *mut c_void) -> c_int {

@@ -28,6 +28,7 @@ mod symbols;
 pub use families::{AllocatorFamily, AllocatorFunction, FAMILIES, FunctionCall, MAX_ARGUMENTS};
 pub use file_image::FileImage;
 pub use plan::{
-    AllocatorPlan, FunctionName, PlannedFunction, RedirectPlan, RefusalReason, count_words, plan_redirects,
+    AllocatorFunctionName, AllocatorPlan, PlannedFunction, RedirectPlan, RefusalReason, count_words,
+    plan_redirects,
 };
 pub use references::{CodeReference, CodeSegment, LoadedImage, Reference, ReferenceForm};

@@ -1,6 +1,7 @@
 //! Decides, for each allocator in a file, whether all references to its functions can be redirected.
 
 use core::fmt;
+use std::collections::BTreeSet;
 
 use crate::elf::{ElfFile, Machine, SymbolTable};
 use crate::encodings::x86_64;
@@ -43,12 +44,12 @@ impl RedirectPlan {
 
 /// The name of an allocator's function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FunctionName {
+pub struct AllocatorFunctionName {
     prefix: &'static str,
     name: &'static str,
 }
 
-impl fmt::Display for FunctionName {
+impl fmt::Display for AllocatorFunctionName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.prefix)?;
         f.write_str(self.name)
@@ -62,17 +63,17 @@ pub enum RefusalReason {
     /// The file has no symbol table.
     Stripped,
     /// Two functions have this name.
-    Ambiguous(FunctionName),
+    Ambiguous(AllocatorFunctionName),
     /// This function is not in the code of the file.
-    OutsideOfCode(FunctionName),
+    OutsideOfCode(AllocatorFunctionName),
     /// The program calls this function, whose effect on blocks is unknown.
-    Unsupported(FunctionName),
+    Unsupported(AllocatorFunctionName),
     /// Functions of the allocator were compiled into their callers: they cannot be hooked there.
     Inlined,
     /// The library exports this function, so other files may call it.
-    Exported(FunctionName),
+    Exported(AllocatorFunctionName),
     /// A part of the code may be a call of this function, or not.
-    UnclearCode(FunctionName),
+    UnclearCode(AllocatorFunctionName),
 }
 
 impl fmt::Display for RefusalReason {
@@ -143,7 +144,8 @@ pub fn plan_redirects(
         if let Some(index) = exported.find_map(|(found, _)| found.functions.first()).map(|(index, _)| *index)
         {
             let name = plan.family.functions[usize::from(index)].name;
-            plan.plan = Err(RefusalReason::Exported(FunctionName { prefix: plan.family.prefix, name }));
+            plan.plan =
+                Err(RefusalReason::Exported(AllocatorFunctionName { prefix: plan.family.prefix, name }));
         }
     }
     if plans.is_empty() && !found.has_system_shims && !calls_malloc(file, &table, image) {
@@ -178,10 +180,15 @@ struct ShimBody<'t, 'b> {
 }
 
 impl ShimBody<'_, '_> {
-    /// The addresses that the code may refer to.
+    /// The addresses that the code calls, jumps to, or reads from.
     fn targets(&self) -> impl Iterator<Item = u64> {
-        let distances = self.code.windows(4).enumerate();
-        distances.map(|(at, bytes)| {
+        let code = self.code;
+        let is_operand = |at: usize| {
+            let before = |count: usize| at.checked_sub(count).and_then(|at| code.get(at)).copied();
+            matches!((before(2), before(1)), (Some(0xff), Some(0x15 | 0x25)))
+                || x86_64::distance_form(code, at).is_some()
+        };
+        code.windows(4).enumerate().filter(move |(at, _)| is_operand(*at)).map(|(at, bytes)| {
             let at = self.address.wrapping_add(at as u64);
             x86_64::target([bytes[0], bytes[1], bytes[2], bytes[3]], at)
         })
@@ -222,10 +229,13 @@ fn may_be_inlined(table: &SymbolTable<'_>, image: &dyn LoadedImage) -> bool {
     let code = image.code();
     [&b"__rust_alloc"[..], b"__rust_dealloc"].into_iter().any(|name| {
         let Some(body) = bodies.iter().find(|body| body.name == name) else { return true };
-        let in_file = |address: &u64| image.contains(*address) && !is_part(*address);
-        let targets: Vec<u64> = body.targets().filter(in_file).collect();
-        let targets = Targets::new(&targets);
-        targets.is_empty() || code.iter().any(|segment| targets.distances(segment).any(|at| !is_part(at)))
+        let addresses: Vec<u64> = body.targets().filter(|to| image.contains(*to) && !is_part(*to)).collect();
+        let targets = Targets::new(&addresses);
+        let elsewhere =
+            code.iter().flat_map(|segment| targets.distances(segment)).filter(|(at, _)| !is_part(*at));
+        let shared: BTreeSet<u16> = elsewhere.map(|(_, target)| target).collect();
+        // An address to which no other code refers proves that there is no copy.
+        shared.len() == addresses.iter().collect::<BTreeSet<_>>().len()
     })
 }
 
@@ -256,7 +266,7 @@ fn references_of(
     table: &SymbolTable<'_>,
     image: &dyn LoadedImage,
 ) -> Result<Option<RedirectPlan>, RefusalReason> {
-    let name = |name| FunctionName { prefix: family.prefix, name };
+    let name = |name| AllocatorFunctionName { prefix: family.prefix, name };
     // Several names may have one address.
     let mut functions: Vec<PlannedFunction> = Vec::new();
     for (index, address) in &found.functions {

@@ -98,16 +98,12 @@ impl<'t> Targets<'t> {
         self.addresses.iter().position(|target| *target == address).map(|index| index as u16)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.addresses.is_empty()
-    }
-
-    /// The places in code of x86-64 that may contain the distance to a target, whatever the instruction.
-    pub(crate) fn distances(&self, segment: &CodeSegment<'_>) -> impl Iterator<Item = u64> {
+    /// The places in code of x86-64 that may contain the distance to a target, whatever the instruction, and the target.
+    pub(crate) fn distances(&self, segment: &CodeSegment<'_>) -> impl Iterator<Item = (u64, u16)> {
         let places = segment.bytes.windows(4).enumerate();
         places.filter_map(move |(at, bytes)| {
             let at = segment.address.wrapping_add(at as u64);
-            self.at(x86_64::target([bytes[0], bytes[1], bytes[2], bytes[3]], at)).map(|_| at)
+            self.at(x86_64::target([bytes[0], bytes[1], bytes[2], bytes[3]], at)).map(|target| (at, target))
         })
     }
 
