@@ -42,7 +42,7 @@ pub(crate) struct AttachCommand {
     /// every block is recorded.
     #[arg(long, alias = "sample-bytes", group = "recorded", value_name = "SIZE", value_parser = sample_bytes::parse)]
     sample: Option<u64>,
-    /// Record every allocation, and the end of every block, into this file.
+    /// Record every allocation and every free into this file.
     #[arg(long, group = "recorded", value_name = "FILE")]
     record: Option<PathBuf>,
     /// Record nothing until `about-memory track` asks for it.

@@ -212,7 +212,7 @@ fn what_cannot_be_redirected_is_refused() {
     let symbols =
         [("mi_malloc", CODE, 16), ("mi_free", CODE + 16, 16), ("main", CODE + 32, 10), ("_mi_page", CODE, 0)];
     let line = &lines(&file(X86_64, &hidden, &[CODE + 16], &symbols))[0];
-    assert!(line.contains("a part of the code may be a call of mi_malloc, or not"), "{line}");
+    assert!(line.contains("it is unclear whether the code calls mi_malloc"), "{line}");
 }
 
 /// Each number in a file is untrusted.

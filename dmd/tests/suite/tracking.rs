@@ -93,7 +93,7 @@ fn of_size(dump: &Value, size: u64) -> u64 {
 fn check_sessions(mut waiting: Waiting) {
     assert!(waiting.requests().contains(&"dmd-track".to_owned()));
     let refused = |waiting: &Waiting| String::from_utf8(waiting.ask("dmd-dump")).unwrap();
-    assert!(refused(&waiting).contains("DMD records nothing"), "{}", refused(&waiting));
+    assert!(refused(&waiting).contains("DMD does not record this process now"), "{}", refused(&waiting));
 
     grow(&mut waiting, "before");
     let session = Session::begin(&waiting, 0);

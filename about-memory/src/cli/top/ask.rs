@@ -111,7 +111,7 @@ impl ScreenRequest {
             }
             Self::Minimize(pid) => {
                 live::minimize(pid, TIME_FOR_FILES).map_err(words)?;
-                Ok(ScreenAnswer::Done(format!("process {pid} has freed its caches")))
+                Ok(ScreenAnswer::Done(format!("process {pid} has minimized its memory")))
             }
             Self::Save(pid) => save(&collect(&[pid])?),
             Self::Export(mut set) => {

@@ -122,7 +122,7 @@ impl CoreFile {
             return Err(TypedError::NotACore("a program or a library"));
         }
         if usize::from(each) != PROGRAM_HEADER || count == u16::MAX {
-            return Err(TypedError::NotACore("the size or number of its program headers is not supported"));
+            return Err(TypedError::NotACore("its program headers have an unknown number or size"));
         }
         let mut table = vec![0; PROGRAM_HEADER * usize::from(count)];
         if fill_at(&file, &mut table, offset) < table.len() {

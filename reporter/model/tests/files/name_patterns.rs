@@ -79,7 +79,7 @@ fn what_is_no_json_is_an_error() {
         error(document(patterns));
     }
     assert!(
-        error(document(&"[".repeat(1000))).contains("nested deeper"),
+        error(document(&"[".repeat(1000))).contains("nested more than 128 levels deep"),
         "{}",
         error(document(&"[".repeat(1000)))
     );
