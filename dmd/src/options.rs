@@ -96,7 +96,7 @@ pub struct Options {
     /// The socket of the reader that keeps copies of the process: an absolute path. Default: the process makes no copy
     /// by itself.
     pub copy_to: Option<&'static str>,
-    /// The time at which the process makes a copy for the reader of `copy_to`. Default: [`CopyTime::Peak`].
+    /// The time at which the process makes a copy for the reader of `copy_to`. Default: `CopyTime::Peak`.
     pub copy_at: CopyTime,
     /// The purpose of the process. Default: [`Run::Normal`].
     pub run: Run,

@@ -109,11 +109,9 @@ fn commands_that_the_documentation_names_exist() {
     for page in pages() {
         let text = fs::read_to_string(page).unwrap();
         for mention in text.split("`about-memory ").skip(1) {
-            let mut words = mention.split('`').next().unwrap().split_whitespace();
             let mut level = &command;
-            let first = words.next().unwrap();
-            for word in std::iter::once(first).chain(words).take_while(|_| level.has_subcommands()) {
-                if word.starts_with('-') {
+            for word in mention.split('`').next().unwrap().split_whitespace() {
+                if word.starts_with('-') || !level.has_subcommands() {
                     break;
                 }
                 level = level.find_subcommand(word).unwrap_or_else(|| panic!("about-memory {word}"));

@@ -65,7 +65,8 @@ pub(crate) struct DmdCommand {
     /// The order of records.
     #[arg(long, short, value_enum, default_value_t = DmdOrder::Usable)]
     sort_by: DmdOrder,
-    /// Show the bytes that are in memory, swapped out, and without memory, and the memory of the process by owner.
+    /// Show resident memory. For blocks: the bytes that are in memory, swapped out, and untouched. For the process: its
+    /// memory by owner.
     #[arg(long, conflicts_with_all = ["suggest", "firefox", "folded", "classic"])]
     resident: bool,
     /// Remove allocator frames from the start of each stack.

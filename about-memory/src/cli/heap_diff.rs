@@ -23,7 +23,7 @@ pub(crate) struct HeapDiff {
     /// Show at most this many rows of each table. For dumps and recordings: a row is a stack. [default: 10; all with --json]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Show what changed in the resident memory. For dumps: by owner, and of each stack.
+    /// Show resident memory. For dumps: its changes by owner, and for each stack.
     #[arg(long)]
     resident: bool,
     #[command(flatten)]

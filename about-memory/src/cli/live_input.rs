@@ -30,7 +30,7 @@ pub(crate) struct RequestOptions {
     /// Free caches in the process before it reports.
     #[arg(long)]
     minimize: bool,
-    /// Add trees of resident memory, with a row for each mapping.
+    /// Show resident memory. Reports have trees with a row for each mapping.
     #[arg(long)]
     resident: bool,
     /// Wait at most this long for an answer. Seconds, or a number with ms, s, m or h. [default: 10; 60 for a dump]

@@ -312,7 +312,7 @@ const RUST: &[AllocatorFunction] = &[
 /// family.
 pub(crate) const SHIMS: usize = 7;
 
-/// All allocators. The functions of [`SHIMS`] have names that differ by compiler.
+/// All allocators. The Rust shims have names that differ by compiler.
 pub static FAMILIES: [AllocatorFamily; 8] = [
     AllocatorFamily {
         name: "jemalloc",

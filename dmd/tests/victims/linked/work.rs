@@ -3,6 +3,9 @@
 //! `LD_PRELOAD`: `linked_* FIRST SECOND`. Prints the allocations, frees, reallocations, and the change of the live
 //! bytes.
 
+#![allow(clippy::mem_forget, reason = "blocks stay live")]
+#![allow(clippy::print_stdout, reason = "tells the test")]
+
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::hint::black_box;
