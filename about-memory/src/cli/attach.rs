@@ -45,7 +45,7 @@ pub(crate) struct AttachCommand {
     /// Record every allocation and every free into this file.
     #[arg(long, group = "recorded", value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Record nothing until `about-memory track` asks for it.
+    /// Record nothing until `about-memory track` connects.
     #[arg(long, group = "recorded")]
     wait_for_track: bool,
     /// Attach even if the program filters its own system calls. The filter may end the process.
