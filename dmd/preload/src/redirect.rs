@@ -15,7 +15,9 @@ use std::fs;
 use std::sync::{Mutex, PoisonError};
 
 use crate::injected::{is_attached, program_function};
-use crate::{alone, children, confine, ending, later_objects, malloc, plugins, programs, thread_counts};
+use crate::{
+    alone, children, confine, ending, later_objects, malloc, mappings, plugins, programs, thread_counts,
+};
 
 /// From the C library to this library, or back.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -75,6 +77,7 @@ static HOOKS: &[Hook] = hooks! {
         alone::setregid, alone::setresuid, alone::setresgid, alone::setgroups, alone::initgroups, alone::capset,
         children::waitpid, children::wait3, children::wait4, children::waitid,
         confine::syscall, confine::prctl,
+        mappings::mmap, mappings::mmap64, mappings::mremap, mappings::munmap,
         ending::sigaction, ending::signal,
         programs::execve, programs::execv, programs::execvp, programs::execvpe, programs::posix_spawn,
         programs::posix_spawnp,

@@ -9,6 +9,7 @@ use super::sampling::{LARGEST_MEAN, NO_SESSION};
 use super::{Engine, SAMPLED};
 use crate::options::Options;
 use crate::system::slot::Inside;
+use crate::tables::mappings::MAPPINGS;
 use crate::tables::pending::PendingEvents;
 use crate::tables::{observers, thread};
 
@@ -85,5 +86,7 @@ impl Engine {
         self.counts.clear();
         thread::for_each_pending(PendingEvents::clear);
         self.peak().clear(self.tree());
+        // Between two sessions, the program may remove a mapping, and the kernel may give its addresses out again.
+        MAPPINGS.hold().remove(0, usize::MAX);
     }
 }
