@@ -12,8 +12,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use engine::__private::{
-    AttachOptions, AttachRefusal, after_a_moment, attach, detach, engine_threads, keeping_errno,
-    on_engine_thread, own_allocations,
+    AttachOptions, AttachRefusal, after_a_moment, attach, detach, keeping_errno, on_engine_thread,
+    own_allocations,
 };
 
 use crate::injected::{self, is_attached, is_injected, program_function};
@@ -74,7 +74,7 @@ pub(crate) unsafe extern "C" fn DMDDetach(reply: *mut c_char, room: usize) -> c_
         return 1;
     }
     keeping_errno(|| {
-        static_allocators::detach(running_threads());
+        static_allocators::detach(RunningThreads::now());
         let restored = redirect(Direction::Back);
         detach();
         match restored {
@@ -195,19 +195,13 @@ fn hook_allocators() {
     REPORT.is_ready.store(0, Ordering::SeqCst);
     own_allocations(|| {
         let objects = all();
-        if running_threads() == RunningThreads::None {
+        if RunningThreads::now() == RunningThreads::None {
             return REPORT.set(&static_allocators::attach_to(objects, RunningThreads::None));
         }
         on_engine_thread(move || {
             REPORT.set(&static_allocators::attach_to(objects, RunningThreads::Some));
         });
     });
-}
-
-/// Whether the program has threads other than the calling one.
-pub(crate) fn running_threads() -> RunningThreads {
-    let tasks = std::fs::read_dir("/proc/self/task").map_or(usize::MAX, Iterator::count);
-    if tasks <= 1 + engine_threads() { RunningThreads::None } else { RunningThreads::Some }
 }
 
 /// The bytes that glibc's allocator counts as in use; `None` without such a function.

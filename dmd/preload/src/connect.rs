@@ -7,7 +7,7 @@ use engine::__private::{EngineTable, engine_table, listen_if_asked, prepare_engi
 use crate::injected;
 use crate::malloc::THIS_LIBRARY;
 use crate::start::start;
-use crate::static_allocators;
+use crate::{plugins, static_allocators};
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -19,6 +19,7 @@ extern "C" fn at_start(_: c_int, _: *mut *mut c_char, environment: *mut *mut c_c
     }
     start(environment, THIS_LIBRARY);
     static_allocators::hook_all();
+    plugins::start();
     prepare_engine_threads();
     start_writer();
     listen_if_asked();

@@ -15,6 +15,8 @@ use dmd_redirect::encodings::x86_64 as encoding;
 
 use dmd_redirect::{CodeReference, FunctionCall, RedirectPlan, Reference, ReferenceForm};
 
+use engine::__private::engine_threads;
+
 use crate::allocator_hooks;
 use crate::loaded_objects::{LoadedObject, page_bytes};
 
@@ -51,6 +53,14 @@ pub(crate) enum RunningThreads {
     None,
     /// Only words may be changed.
     Some,
+}
+
+impl RunningThreads {
+    /// Whether the program has threads other than the calling one.
+    pub(crate) fn now() -> Self {
+        let tasks = std::fs::read_dir("/proc/self/task").map_or(usize::MAX, Iterator::count);
+        if tasks <= 1 + engine_threads() { Self::None } else { Self::Some }
+    }
 }
 
 /// A part of memory that was or will be changed.

@@ -10,7 +10,6 @@ use engine::__private::{
 };
 
 use crate::loaded_objects::{LoadedObject, MappedFile, MemoryImage, PinnedObject, all};
-use crate::plugins;
 use crate::redirections::{AppliedPlan, RunningThreads, apply};
 
 /// A loaded file that was looked at.
@@ -35,7 +34,6 @@ static KNOWN: Mutex<Vec<KnownObject>> = Mutex::new(Vec::new());
 pub(crate) fn hook_all() {
     if may_record() {
         own_allocations(|| hook_unknown(true, RunningThreads::None));
-        plugins::start();
     }
 }
 
