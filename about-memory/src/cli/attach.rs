@@ -105,6 +105,13 @@ impl AttachCommand {
             }
             Err(error) => return Err(failure(pid, &error)),
         }
+        let user_of = |process| dmd_attach::user_and_variable(process, "").0;
+        let user = user_of(pid);
+        if user != user_of(std::process::id()) {
+            say(&format!(
+                "process {pid} belongs to user {user}: run the next commands with sudo -u '#{user}'"
+            ));
+        }
         if !dmd_attach::sees_same_files(pid) {
             say(&format!("process {pid} is in a container: run the next commands there"));
         }
