@@ -4,8 +4,9 @@ use core::time::Duration;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::time::Instant;
 
 use crate::call::CallingThread;
@@ -62,9 +63,8 @@ fn allocator_report(target: &TargetProcess, report: u64) -> Result<String, Attac
     let until = Instant::now() + LONGEST;
     while target.word(report).ok_or(AttachError::Ended)? == 0 {
         if Instant::now() > until {
-            return Err(AttachError::Failed(
-                "the search for the program's own allocator takes too long".to_owned(),
-            ));
+            // The process is attached to. Only the blocks of such an allocator are missing.
+            return Ok("unhooked the program's own allocator, if any: the search takes too long\n".to_owned());
         }
         std::thread::sleep(BETWEEN);
     }
@@ -461,9 +461,27 @@ impl NamelessFile {
         if (descriptor as i64) < 0 {
             return Ok(None);
         }
-        let path = descriptor_path(thread.plan.target.number, descriptor);
-        Ok(OpenOptions::new().write(true).open(path).ok().map(|file| OpenFile { file, descriptor }))
+        Ok(open_own_file(thread.plan.target.number, descriptor).map(|file| OpenFile { file, descriptor }))
     }
+}
+
+/// Opens the file behind a descriptor of the process, to write to it. Another thread of a hostile process may have put
+/// another file there, which this process may write and the process may not. So the file is looked at before it is
+/// opened: it must be an ordinary file without a name that belongs to the process's user.
+fn open_own_file(process: u32, descriptor: u64) -> Option<File> {
+    let (user, _) = target::user_and_variable(process, "");
+    // This handle can only be looked at, and stays the same file whatever the process does.
+    let handle = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_PATH)
+        .open(descriptor_path(process, descriptor))
+        .ok()?;
+    let found = handle.metadata().ok()?;
+    let is_own = found.is_file() && found.nlink() == 0 && found.uid() == user;
+    if !is_own {
+        return None;
+    }
+    OpenOptions::new().write(true).open(format!("/proc/self/fd/{}", handle.as_raw_fd())).ok()
 }
 
 /// A file without a name, with its descriptor in the process.

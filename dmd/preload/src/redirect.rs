@@ -15,9 +15,7 @@ use std::fs;
 use std::sync::{Mutex, PoisonError};
 
 use crate::injected::{is_attached, program_function};
-use crate::{
-    alone, children, confine, ending, later_objects, malloc, mappings, plugins, programs, thread_counts,
-};
+use crate::{alone, children, confine, ending, later_objects, malloc, plugins, programs, thread_counts};
 
 /// From the C library to this library, or back.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,8 +64,9 @@ macro_rules! hooks {
     };
 }
 
-/// All functions of this library that stand for functions of the C library, except the registration of destructors of
-/// thread-locals: only this library's own threads need that one.
+/// The functions of this library that stand for functions of the C library. The registration of destructors of
+/// thread-locals is left out: only this library's own threads need it. Mappings are left out: with their functions
+/// redirected while threads run, programs have crashed.
 static HOOKS: &[Hook] = hooks! {
     ENDS: malloc::free_attached as c"free", malloc::free_attached as c"cfree";
     MOVES: malloc::realloc, malloc::reallocarray;
@@ -77,8 +76,7 @@ static HOOKS: &[Hook] = hooks! {
         alone::setregid, alone::setresuid, alone::setresgid, alone::setgroups, alone::initgroups, alone::capset,
         children::waitpid, children::wait3, children::wait4, children::waitid,
         confine::syscall, confine::prctl,
-        mappings::mmap, mappings::mmap64, mappings::mremap, mappings::munmap,
-        ending::sigaction, ending::signal,
+                ending::sigaction, ending::signal,
         programs::execve, programs::execv, programs::execvp, programs::execvpe, programs::posix_spawn,
         programs::posix_spawnp,
         thread_counts::stat, thread_counts::stat64, thread_counts::lstat, thread_counts::lstat64,
