@@ -58,8 +58,10 @@ pub(crate) enum RunningThreads {
 impl RunningThreads {
     /// Whether the program has threads other than the calling one.
     pub(crate) fn now() -> Self {
+        let before = engine_threads();
         let tasks = std::fs::read_dir("/proc/self/task").map_or(usize::MAX, Iterator::count);
-        if tasks <= 1 + engine_threads() { Self::None } else { Self::Some }
+        // An engine thread that starts or ends meanwhile must not be taken for a thread of the program, or for none.
+        if engine_threads() == before && tasks <= 1 + before { Self::None } else { Self::Some }
     }
 }
 
