@@ -101,9 +101,19 @@ impl AttachCommand {
                 });
             }
             Err(AttachError::Preloaded) => {
+                if self.record.is_some() {
+                    return Err(failure(pid, &AttachError::Preloaded));
+                }
                 say(&format!("process {pid}: {}", AttachError::Preloaded));
             }
             Err(error) => return Err(failure(pid, &error)),
+        }
+        let user_of = |process| dmd_attach::user_and_variable(process, "").0;
+        let user = user_of(pid);
+        if user != user_of(std::process::id()) {
+            say(&format!(
+                "process {pid} belongs to user {user}: run the next commands with sudo -u '#{user}'"
+            ));
         }
         if !dmd_attach::sees_same_files(pid) {
             say(&format!("process {pid} is in a container: run the next commands there"));
@@ -141,7 +151,13 @@ impl DetachCommand {
 }
 
 fn failure(pid: u32, error: &AttachError) -> Failure {
-    Failure::File(format!("process {pid}"), anyhow::anyhow!("{error}"))
+    Failure::File(format!("process {pid}"), anyhow::anyhow!("{}", shown(&error.to_string())))
+}
+
+/// A text of another process as a terminal may show it.
+fn shown(text: &str) -> String {
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(escaped).collect()
 }
 
 /// The process that an argument names: by its number, or by the name of the process or of its program.

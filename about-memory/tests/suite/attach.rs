@@ -194,3 +194,45 @@ int main(void) {
     assert_eq!(counted(&dump(&folder.path().join("d.json.gz"))), 3);
     victim.end();
 }
+
+/// A function that runs for long keeps the addresses of `malloc` and `free` in registers or on its stack.
+#[test]
+fn addresses_in_registers_and_on_the_stack_are_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = "
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {
+    sigset_t set;
+    int signal;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGUSR2);
+    sigprocmask(SIG_BLOCK, &set, 0);
+    void *(*makes)(size_t) = malloc;
+    void (*frees)(void *) = free;
+    // The compiler knows nothing of the values from here on.
+    __asm__ volatile(\"\" : \"+r\"(makes), \"+r\"(frees));
+    printf(\"ready\\n\");
+    fflush(stdout);
+    sigwait(&set, &signal);
+    void *kept[10];
+    for (int i = 0; i < 10; i++) kept[i] = makes(7001);
+    for (int i = 0; i < 6; i++) frees(kept[i]);
+    printf(\"done\\n\");
+    fflush(stdout);
+    sigwait(&set, &signal);
+    return kept[9] == 0;
+}
+";
+    compile(folder.path(), "keeps", source, &["-O2", "-w"]);
+    let mut victim = Victim::start(&mut Command::new(folder.path().join("keeps")));
+    assert_eq!(victim.line(), "ready");
+    attach(folder.path(), &victim.pid(), &[]);
+    victim.signal(Signal::USR1);
+    assert_eq!(victim.line(), "done");
+    succeed(folder.path(), &["save", "--dump", &victim.pid(), "d.json.gz"]);
+    assert_eq!(counted(&dump(&folder.path().join("d.json.gz"))), 4);
+    victim.end();
+}

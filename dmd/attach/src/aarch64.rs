@@ -71,7 +71,28 @@ pub(crate) fn for_call(
 /// The bytes below the stack pointer that a function without calls may use.
 pub(crate) const RED_ZONE: u64 = 0;
 
-const NOT_RESTARTED: [i64; 2] = [libc::SYS_epoll_pwait, libc::SYS_rt_sigtimedwait];
+const NOT_RESTARTED: [i64; 8] = [
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_semtimedop,
+    libc::SYS_msgrcv,
+    libc::SYS_msgsnd,
+    libc::SYS_rt_sigtimedwait,
+    libc::SYS_io_getevents,
+    libc::SYS_io_uring_enter,
+];
+
+/// System calls in which a thread waits for others, on x86-64 only.
+pub(crate) const OLD_WAITING: [i64; 0] = [];
+
+/// The address of code in a return address: a processor may sign it in the upper bits.
+pub(crate) fn code_address(address: u64) -> u64 {
+    const ADDRESS_BITS: u32 = 48;
+    address & ((1 << ADDRESS_BITS) - 1)
+}
+
+/// Whether a thread makes an interrupted system call again.
+pub(crate) const MAKES_CALLS_AGAIN: bool = false;
 
 /// Whether a thread in this system call gets EINTR if it is stopped.
 pub(crate) fn is_not_restarted(call: i64) -> bool {

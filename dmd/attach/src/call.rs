@@ -92,7 +92,10 @@ impl<'t> CallingThread<'t> {
                     if signal == libc::SIGSEGV && arch::pc(&after) == 0 {
                         return Ok(arch::result(&after));
                     }
-                    if FAULTS.contains(&signal) {
+                    if !FAULTS.contains(&signal) || !self.thread.is_own_fault() {
+                        // Nothing can block a request to stop the process: the thread gets it after the calls.
+                        self.thread.keep_signal(signal);
+                    } else {
                         let what = match signal {
                             libc::SIGSYS => "a filter of system calls stopped the call".to_owned(),
                             _ => format!(

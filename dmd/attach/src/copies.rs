@@ -20,7 +20,8 @@ pub(crate) fn replace(target: &TargetProcess, moved: &[(u64, u64)]) -> io::Resul
     let mappings = target.mappings()?;
     let mut replaced = 0;
     for thread in target.threads()? {
-        if thread.is_stuck {
+        let fails = |call| !arch::MAKES_CALLS_AGAIN && arch::is_not_restarted(call);
+        if thread.is_stuck || thread.system_call.is_some_and(fails) {
             continue;
         }
         for _ in 0..TRIES {

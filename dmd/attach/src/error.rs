@@ -13,6 +13,8 @@ pub enum AttachError {
     Ended,
     /// The process has ended, and its parent has not collected it.
     Zombie,
+    /// The main thread of the process has ended, and other threads run on.
+    NoMainThread,
     /// The number is a thread of the kernel.
     KernelThread,
     /// The number is the process that attaches.
@@ -63,6 +65,7 @@ impl fmt::Display for AttachError {
             Self::NoProcess => f.write_str("no process has this number"),
             Self::Ended => f.write_str("the process ended while about-memory attached to it"),
             Self::Zombie => f.write_str("the process has ended, and its parent has not collected it yet"),
+            Self::NoMainThread => f.write_str("its main thread has ended, and other threads run on: its memory cannot be reached"),
             Self::KernelThread => f.write_str("a thread of the kernel has no heap"),
             Self::Itself => f.write_str("about-memory cannot attach to itself"),
             Self::ThreadOf(process) => write!(f, "this is a thread of process {process}: attach to {process}"),

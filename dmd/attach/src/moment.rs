@@ -26,7 +26,7 @@ const THREADS_A_ROUND: usize = 16;
 const SEARCHED: usize = 64 << 10;
 
 /// Functions that hold locks which the calls take, or during which the process has a state that the calls must not see.
-const UNSAFE: [&str; 42] = [
+const UNSAFE: [&str; 47] = [
     "malloc",
     "calloc",
     "realloc",
@@ -69,7 +69,33 @@ const UNSAFE: [&str; 42] = [
     "dl_iterate_phdr",
     "pthread_key_create",
     "__cxa_finalize",
+    "__cxa_atexit",
+    "__cxa_at_quick_exit",
+    "atexit",
+    "at_quick_exit",
+    "on_exit",
 ];
+
+/// System calls in which a thread waits for others, and holds no lock of an allocator.
+const WAITING: [i64; 14] = [
+    libc::SYS_ppoll,
+    libc::SYS_pselect6,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_nanosleep,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_read,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_rt_sigtimedwait,
+    libc::SYS_rt_sigsuspend,
+    libc::SYS_io_uring_enter,
+];
+
+/// System calls in which a thread waits for a child.
+const WAITING_FOR_A_CHILD: [i64; 2] = [libc::SYS_wait4, libc::SYS_waitid];
 
 /// A stopped thread at a safe moment.
 #[derive(Debug)]
@@ -90,6 +116,10 @@ pub(crate) fn wait(target: &TargetProcess, objects: &[LoadedObject]) -> Result<S
         for number in 0..count.min(THREADS_A_ROUND) {
             let thread = threads[(first + number) % count];
             if thread.is_stuck {
+                continue;
+            }
+            if !arch::MAKES_CALLS_AGAIN && thread.system_call.is_some_and(arch::is_not_restarted) {
+                reason = "a thread is in a system call that a stop ends".to_owned();
                 continue;
             }
             match try_thread(target, objects, thread.number) {
@@ -126,6 +156,10 @@ fn try_thread(
     if !arch::is_64_bit(&registers) {
         return Ok(Err("a thread runs 32-bit code".to_owned()));
     }
+    let system_call = thread.system_call(&registers);
+    if system_call.is_none() && thread.has_other_registers() {
+        return Ok(Err("a thread uses vector registers that cannot be kept".to_owned()));
+    }
     if let Some(again) = arch::making_the_call_again(&registers)
         && !target.has_pending_signal(number)
     {
@@ -138,9 +172,22 @@ fn try_thread(
         return Ok(Err("a thread is in a restartable sequence".to_owned()));
     }
     let stack = unwind::walk(target, objects, &registers);
+    let waits_for_child = system_call.is_some_and(|call| WAITING_FOR_A_CHILD.contains(&call));
+    let is_waiting = waits_for_child
+        || system_call.is_some_and(|call| WAITING.contains(&call) || arch::OLD_WAITING.contains(&call));
+    // A program with an allocator of its own: a thread may be anywhere in it, unless it waits.
+    let has_own_allocator =
+        objects.first().is_some_and(|program| program.function(target, "malloc").is_some());
+    if has_own_allocator && !is_waiting {
+        return Ok(Err("a thread may be in the program's own malloc".to_owned()));
+    }
     let mut is_innermost = true;
-    for frame in &stack.frames {
-        if let Some(reason) = unsafe_frame(target, objects, frame, is_innermost) {
+    for (number, frame) in stack.frames.iter().enumerate() {
+        // The library's functions that wait for a child hold no lock.
+        if waits_for_child && is_called_by_program(target, objects, &stack.frames[number..]) {
+            continue;
+        }
+        if let Some(reason) = unsafe_frame(target, objects, frame, is_innermost && !is_waiting) {
             return Ok(Err(reason));
         }
         is_innermost &= frame.object.is_some_and(|object| is_c_library(&objects[object]));
@@ -153,8 +200,17 @@ fn try_thread(
     Ok(Ok(SafeMoment { thread, since }))
 }
 
+/// Whether the first frame is of the library, and the program has called it: the thread is none of the library's own.
+fn is_called_by_program(target: &TargetProcess, objects: &[LoadedObject], frames: &[StoppedFrame]) -> bool {
+    let is_recorder =
+        |frame: &&StoppedFrame| frame.object.is_some_and(|object| objects[object].is_recorder(target));
+    let inside = frames.iter().take_while(is_recorder).count();
+    let caller = frames.get(inside).and_then(|frame| frame.object);
+    inside > 0 && caller.is_some_and(|object| !is_c_library(&objects[object]))
+}
+
 pub(crate) fn is_c_library(object: &LoadedObject) -> bool {
-    object.name().starts_with("libc.so") || object.name().starts_with("libc-2.")
+    object.name().starts_with("libc.so.6") || object.name().starts_with("libc-2.")
 }
 
 pub(crate) fn is_loader(object: &LoadedObject) -> bool {
@@ -175,7 +231,17 @@ fn unsafe_frame(
     if is_loader(object) {
         return Some("a thread is in the loader".to_owned());
     }
+    if object.is_recorder(target) {
+        return Some("a thread is in libdmd.so".to_owned());
+    }
     let functions = object.functions(target);
+    // Code without a name belongs to the library's allocator, or may do so.
+    let is_allocator = !is_c_library(object)
+        && frame.object != Some(0)
+        && functions.iter().any(|function| function.name == "malloc");
+    if is_allocator {
+        return Some(format!("a thread is in {}", object.name()));
+    }
     let after = functions.partition_point(|function| function.start <= frame.code);
     // Several names may start at one address.
     let around = functions[..after].iter().rev().take(16).find(|function| frame.code < function.end);
@@ -190,13 +256,14 @@ fn unsafe_frame(
     is_own_code.then(|| "a thread is in the C library".to_owned())
 }
 
-/// Whether the instruction before is a system call.
+/// Whether the instruction before is a system call, or this one is that is to be made again.
 fn is_in_system_call(target: &TargetProcess, code: u64) -> bool {
-    let mut before = [0; 4];
-    if !target.read(code.wrapping_sub(4), &mut before) {
+    let call: &[u8] = if cfg!(target_arch = "x86_64") { &[0x0f, 5] } else { &[1, 0, 0, 0xd4] };
+    let mut around = [0; 8];
+    if !target.read(code.wrapping_sub(4), &mut around) {
         return false;
     }
-    if cfg!(target_arch = "x86_64") { before.ends_with(&[0x0f, 5]) } else { before == [1, 0, 0, 0xd4] }
+    around[..4].ends_with(call) || around[4..].starts_with(call)
 }
 
 /// Searches the rest of a stack for return addresses into unsafe code.
@@ -206,8 +273,11 @@ fn search(target: &TargetProcess, objects: &[LoadedObject], stack_pointer: u64) 
     while length > 0 && !target.read(stack_pointer, &mut stack[..length]) {
         length /= 2;
     }
+    if length == 0 {
+        return Some("a thread has no stack that can be read".to_owned());
+    }
     stack[..length].as_chunks::<8>().0.iter().find_map(|word| {
-        let address = u64::from_le_bytes(*word);
+        let address = arch::code_address(u64::from_le_bytes(*word));
         let object = objects.iter().position(|object| object.has_code_at(address))?;
         let mut before = [0; 8];
         if !target.read(address.wrapping_sub(8), &mut before) || !arch::is_after_call(&before) {

@@ -103,6 +103,12 @@ impl LoadedObject {
         self.functions(target).iter().find(|function| function.name == name).map(|function| function.start)
     }
 
+    /// Whether the object is the library that attachments load.
+    pub(crate) fn is_recorder(&self, target: &TargetProcess) -> bool {
+        let may_be = self.path.contains("(deleted)") || self.name() == "libdmd.so";
+        may_be && self.function(target, "DMDDetach").is_some()
+    }
+
     fn read_functions(&self, target: &TargetProcess) -> Option<Vec<ExportedFunction>> {
         const SYMBOL: usize = 24;
         let dynamic = self.headers.iter().find(|header| header.kind == PT_DYNAMIC)?;

@@ -33,6 +33,8 @@ pub(crate) enum TraceEvent {
 pub(crate) struct TracedThread {
     number: u32,
     is_stopped: bool,
+    /// A signal that the thread has still to get; 0 for none.
+    kept_signal: c_int,
 }
 
 impl TracedThread {
@@ -40,7 +42,7 @@ impl TracedThread {
     /// process: it continues.
     pub(crate) fn stop(number: u32) -> io::Result<Option<Self>> {
         request(libc::PTRACE_SEIZE, number, 0, 0)?;
-        let mut thread = Self { number, is_stopped: false };
+        let mut thread = Self { number, is_stopped: false, kept_signal: 0 };
         request(libc::PTRACE_INTERRUPT, number, 0, 0)?;
         match thread.wait()? {
             TraceEvent::Stopped => Ok(Some(thread)),
@@ -120,6 +122,57 @@ impl TracedThread {
         self.set(SYSTEM_CALL, (&raw const none).cast(), size_of::<c_int>())
     }
 
+    /// The system call in which the thread is.
+    pub(crate) fn system_call(&self, registers: &ThreadRegisters) -> Option<i64> {
+        #[cfg(target_arch = "x86_64")]
+        let call = registers.orig_rax as i64;
+        #[cfg(not(target_arch = "x86_64"))]
+        let call = {
+            let _ = registers;
+            let mut call: c_int = -1;
+            // SAFETY: the set is a number of this size.
+            unsafe { self.get(SYSTEM_CALL, (&raw mut call).cast(), size_of::<c_int>()) }.ok()?;
+            i64::from(call)
+        };
+        Some(call).filter(|call| *call >= 0)
+    }
+
+    /// Whether the thread uses registers that [`vectors`](Self::vectors) does not contain.
+    pub(crate) fn has_other_registers(&self) -> bool {
+        #[cfg(target_arch = "aarch64")]
+        {
+            // The sets SVE, streaming SVE and ZA. Each starts with its size, the largest size, the lengths of a
+            // vector and flags. The lowest flag says that the registers have contents.
+            let has_contents = |set: c_int| {
+                let mut header = [0_u16; 8];
+                // SAFETY: the kernel writes at most the bytes of the header.
+                let filled = unsafe { self.get(set, header.as_mut_ptr().cast(), size_of_val(&header)) };
+                let size = u32::from(header[0]) | u32::from(header[1]) << 16;
+                filled.is_ok()
+                    && if set == 0x40c { size as usize > size_of_val(&header) } else { header[6] & 1 != 0 }
+            };
+            [0x405, 0x40b, 0x40c].into_iter().any(has_contents)
+        }
+        #[cfg(not(target_arch = "aarch64"))]
+        false
+    }
+
+    /// Keeps a signal that has arrived at a bad moment. The thread gets it when it is let go.
+    pub(crate) fn keep_signal(&mut self, signal: c_int) {
+        self.kept_signal = signal;
+    }
+
+    /// Whether the kernel has sent the signal at which the thread stopped, for what its code did.
+    pub(crate) fn is_own_fault(&self) -> bool {
+        let mut information = MaybeUninit::<libc::siginfo_t>::zeroed();
+        let place = information.as_mut_ptr().expose_provenance();
+        if request(libc::PTRACE_GETSIGINFO, self.number, 0, place).is_err() {
+            return true;
+        }
+        // SAFETY: zeroes are valid, and the kernel has filled the structure.
+        unsafe { information.assume_init() }.si_code > 0
+    }
+
     /// The vector registers.
     pub(crate) fn vectors(&self) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; MOST_VECTORS];
@@ -169,7 +222,7 @@ impl TracedThread {
 
 impl Drop for TracedThread {
     fn drop(&mut self) {
-        self.let_go(0);
+        self.let_go(self.kept_signal);
     }
 }
 
@@ -207,15 +260,12 @@ impl Drop for HasteGuard {
     }
 }
 
-/// Waits until no other process holds a lock on this file, and holds it until the file is closed.
-pub(crate) fn take_turn(file: &std::fs::File) -> io::Result<()> {
+/// Locks a file until it is closed. Returns false if another process has locked it.
+pub(crate) fn lock(file: &std::fs::File) -> bool {
     use std::os::fd::AsRawFd as _;
 
     // SAFETY: the descriptor is open.
-    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
 }
 
 /// Adds seals to a file in memory: its contents cannot change any more.

@@ -4,8 +4,9 @@ use core::time::Duration;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::time::Instant;
 
 use crate::call::CallingThread;
@@ -33,8 +34,9 @@ const REPLY: u64 = 8192;
 /// Returns the reason. The process then continues as before.
 pub fn attach(process: u32, request: &AttachRequest<'_>) -> Result<AttachReply, AttachError> {
     let target = TargetProcess::check(process, request.despite_filter)?;
+    let _turn = take_turn(process)?;
     let objects = objects(&target)?;
-    check_program(process, &objects)?;
+    check_program(&target, &objects)?;
     let wishes = wishes(request)?;
     let text = keeper::run(LONGEST, || as_text(attach_here(&target, &objects, request.library, &wishes)))?;
     let lines = ReplyLines::parse(&text)?;
@@ -56,15 +58,31 @@ pub fn attach(process: u32, request: &AttachRequest<'_>) -> Result<AttachReply, 
     })
 }
 
+/// Waits until no other process attaches to this one or detaches, and keeps others waiting until the file is closed: in
+/// this process, and in the one that makes the calls.
+fn take_turn(process: u32) -> Result<File, AttachError> {
+    const BETWEEN: Duration = Duration::from_millis(10);
+    let folder = File::open(format!("/proc/{process}")).map_err(|_| AttachError::Ended)?;
+    let until = Instant::now() + LONGEST;
+    while !ptrace::lock(&folder) {
+        if Instant::now() > until {
+            return Err(AttachError::Failed(format!(
+                "another process has locked /proc/{process} for 10 s, as an attachment does; nothing was changed"
+            )));
+        }
+        std::thread::sleep(BETWEEN);
+    }
+    Ok(folder)
+}
+
 /// Waits for the library's report about the program's own allocators.
 fn allocator_report(target: &TargetProcess, report: u64) -> Result<String, AttachError> {
     const BETWEEN: Duration = Duration::from_millis(2);
     let until = Instant::now() + LONGEST;
     while target.word(report).ok_or(AttachError::Ended)? == 0 {
         if Instant::now() > until {
-            return Err(AttachError::Failed(
-                "the search for the program's own allocator takes too long".to_owned(),
-            ));
+            // The process is attached to. Only the blocks of such an allocator are missing.
+            return Ok("unhooked the program's own allocator, if any: the search takes too long\n".to_owned());
         }
         std::thread::sleep(BETWEEN);
     }
@@ -97,10 +115,16 @@ fn allocators(report: &str) -> Vec<StaticAllocator> {
 /// Returns the reason.
 pub fn detach(process: u32) -> Result<DetachReply, AttachError> {
     let target = TargetProcess::check(process, true)?;
+    let _turn = take_turn(process)?;
     let objects = objects(&target)?;
     let function = library(&target, &objects, "DMDDetach").ok_or(AttachError::NotAttached)?;
     let text = keeper::run(LONGEST, || as_text(detach_here(&target, &objects, function)))?;
     let lines = ReplyLines::parse(&text)?;
+    if let Some(reason) = lines.value("kept") {
+        return Err(AttachError::Failed(format!(
+            "the recording has ended, but the references to libdmd.so stay: {reason}"
+        )));
+    }
     let [older_freed, older_freed_bytes] = lines.pair("older-freed").unwrap_or_default();
     Ok(DetachReply {
         slots: lines.number("slots").unwrap_or(0),
@@ -116,7 +140,12 @@ fn objects(target: &TargetProcess) -> Result<Vec<LoadedObject>, AttachError> {
     let objects = LoadedObject::all(target, &mappings);
     for (number, object) in objects.iter().enumerate() {
         let is_executable = number == 0;
-        if is_executable || is_c_library(object) || is_loader(object) || object.path == "[vdso]" {
+        if is_executable
+            || object.is_recorder(target)
+            || is_c_library(object)
+            || is_loader(object)
+            || object.path == "[vdso]"
+        {
             object.tables(target);
             object.functions(target);
         }
@@ -125,13 +154,13 @@ fn objects(target: &TargetProcess) -> Result<Vec<LoadedObject>, AttachError> {
 }
 
 /// Checks that the program's loader and C library are the ones that the library needs.
-fn check_program(process: u32, objects: &[LoadedObject]) -> Result<(), AttachError> {
+fn check_program(target: &TargetProcess, objects: &[LoadedObject]) -> Result<(), AttachError> {
     let mut header = [0; 20];
     let own = File::open("/proc/self/exe").and_then(|mut file| {
         std::io::Read::read_exact(&mut file, &mut header)?;
         Ok(header)
     });
-    let theirs = File::open(target::program(process)).and_then(|mut file| {
+    let theirs = File::open(target::program(target.number)).and_then(|mut file| {
         std::io::Read::read_exact(&mut file, &mut header)?;
         Ok(header)
     });
@@ -141,10 +170,15 @@ fn check_program(process: u32, objects: &[LoadedObject]) -> Result<(), AttachErr
     {
         return Err(AttachError::OtherMachine);
     }
-    if objects
-        .iter()
-        .any(|object| object.name().starts_with("libasan") || object.name().starts_with("libtsan"))
-    {
+    // Compilers link a sanitizer into the program, or as a library.
+    let is_sanitizer =
+        |object: &LoadedObject| ["libasan", "libtsan"].iter().any(|name| object.name().starts_with(name));
+    let has_sanitizer = |program: &LoadedObject| {
+        ["__asan_init", "__tsan_init", "__msan_init"]
+            .iter()
+            .any(|name| program.function(target, name).is_some())
+    };
+    if objects.iter().any(is_sanitizer) || objects.first().is_some_and(has_sanitizer) {
         return Err(AttachError::Sanitizer);
     }
     if objects.iter().any(is_c_library) {
@@ -186,8 +220,10 @@ fn wishes(request: &AttachRequest<'_>) -> Result<Vec<u8>, AttachError> {
 
 /// The function of a library that an earlier attachment has loaded, or that was preloaded.
 fn library(target: &TargetProcess, objects: &[LoadedObject], function: &str) -> Option<u64> {
-    let may_be = |object: &&LoadedObject| object.path.contains("(deleted)") || object.name() == "libdmd.so";
-    objects.iter().filter(may_be).find_map(|object| object.function(target, function))
+    objects
+        .iter()
+        .filter(|object| object.is_recorder(target))
+        .find_map(|object| object.function(target, function))
 }
 
 /// The functions of the C library that calls need.
@@ -227,18 +263,13 @@ struct CallPlan<'t> {
     is_mapped: bool,
     /// The distance from a thread's pointer to its `errno`, if the thread's pointer is known.
     errno_distance: Option<u64>,
-    /// Holds the lock of the processes that attach to this one.
-    _turn: File,
 }
 
 impl<'t> CallPlan<'t> {
-    /// Waits until no other process makes such calls.
     fn new(target: &'t TargetProcess, objects: &'t [LoadedObject]) -> Result<Self, AttachError> {
-        let turn = File::open(format!("/proc/{}", target.number)).map_err(|_| AttachError::Ended)?;
-        ptrace::take_turn(&turn)?;
         let functions = CFunctions::find(target, objects)?;
         let room = library(target, objects, "DMDRoom");
-        Ok(Self { target, objects, functions, room, is_mapped: false, errno_distance: None, _turn: turn })
+        Ok(Self { target, objects, functions, room, is_mapped: false, errno_distance: None })
     }
 }
 
@@ -365,8 +396,11 @@ fn attach_here(
         let made = place.make(&mut thread);
         thread.end();
         let Some(file) = made? else { continue };
-        file.fill(contents)?;
-        let mut thread = PreparedThread::wait(&mut plan)?;
+        let filled = file.fill(contents).map_err(AttachError::from);
+        let mut thread = match filled.and_then(|()| PreparedThread::wait(&mut plan)) {
+            Ok(thread) => thread,
+            Err(error) => return Err(give_back(&mut plan, Some(file.descriptor), error)),
+        };
         let reply =
             load(&mut thread, &loader, &file).and_then(|function| thread.ask_library(function, Some(wishes)));
         match thread.end_with(reply) {
@@ -374,7 +408,32 @@ fn attach_here(
             result => return result,
         }
     }
-    Err(refused)
+    Err(give_back(&mut plan, None, refused))
+}
+
+/// After an error: closes the library's file in the process, and gives the room back. Returns the error, with what stays
+/// in the process.
+fn give_back(plan: &mut CallPlan<'_>, descriptor: Option<u64>, error: AttachError) -> AttachError {
+    if descriptor.is_none() && !plan.is_mapped {
+        return error;
+    }
+    let Ok(mut thread) = PreparedThread::wait(plan) else {
+        let error = error.to_string();
+        let reason = error.split(": nothing was changed").next().unwrap_or_default();
+        let file = descriptor.map_or(String::new(), |number| format!("the file descriptor {number} and "));
+        return AttachError::Failed(format!(
+            "{reason}: the process records nothing, but {file}{} KiB of memory stay in it",
+            ROOM >> 10
+        ));
+    };
+    if let Some(descriptor) = descriptor {
+        // An error means that the program has closed it.
+        let _ = thread.system_call(&[libc::SYS_close as u64, descriptor]);
+    }
+    match thread.end_with(Err(error)) {
+        Err(error) => error,
+        Ok(_) => AttachError::Ended,
+    }
 }
 
 fn detach_here(
@@ -461,9 +520,31 @@ impl NamelessFile {
         if (descriptor as i64) < 0 {
             return Ok(None);
         }
-        let path = descriptor_path(thread.plan.target.number, descriptor);
-        Ok(OpenOptions::new().write(true).open(path).ok().map(|file| OpenFile { file, descriptor }))
+        let file = open_own_file(thread.plan.target.number, descriptor);
+        if file.is_none() {
+            thread.system_call(&[libc::SYS_close as u64, descriptor])?;
+        }
+        Ok(file.map(|file| OpenFile { file, descriptor }))
     }
+}
+
+/// Opens the file behind a descriptor of the process, to write to it. Another thread of a hostile process may have put
+/// another file there, which this process may write and the process may not. So the file is looked at before it is
+/// opened: it must be an ordinary file without a name that belongs to the process's user.
+fn open_own_file(process: u32, descriptor: u64) -> Option<File> {
+    let (user, _) = target::user_and_variable(process, "");
+    // This handle can only be looked at, and stays the same file whatever the process does.
+    let handle = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_PATH)
+        .open(descriptor_path(process, descriptor))
+        .ok()?;
+    let found = handle.metadata().ok()?;
+    let is_own = found.is_file() && found.nlink() == 0 && found.uid() == user;
+    if !is_own {
+        return None;
+    }
+    OpenOptions::new().write(true).open(format!("/proc/self/fd/{}", handle.as_raw_fd())).ok()
 }
 
 /// A file without a name, with its descriptor in the process.

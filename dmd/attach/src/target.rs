@@ -51,6 +51,10 @@ impl TargetProcess {
             return Err(AttachError::ThreadOf(group));
         }
         match status.value("State:").and_then(|state| state.chars().next()) {
+            // The files of a process without its main thread do not show its memory.
+            Some('Z') if status.number("Threads:").is_some_and(|count| count > 1) => {
+                return Err(AttachError::NoMainThread);
+            }
             Some('Z' | 'X') => return Err(AttachError::Zombie),
             Some('T') => return Err(AttachError::Stopped),
             _ => {}
@@ -140,8 +144,12 @@ fn thread(number: u32, path: &std::path::Path) -> TargetThread {
     let system_call = call.split(' ').next().and_then(|call| call.parse().ok()).filter(|call| *call >= 0);
     let stat = fs::read(path.join("stat")).unwrap_or_default();
     let stat = String::from_utf8_lossy(&stat);
-    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-    TargetThread { number, system_call, is_stuck: !matches!(state, Some('R' | 'S')) }
+    let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    // The kernel's own threads in the process, for example those of io_uring, never run the program's code.
+    const KERNEL_WORKERS: u64 = 0x10 | 0x4000;
+    let flags: u64 = rest.split(' ').nth(6).and_then(|flags| flags.parse().ok()).unwrap_or(0);
+    let is_runnable = rest.starts_with(['R', 'S']) && flags & KERNEL_WORKERS == 0;
+    TargetThread { number, system_call, is_stuck: !is_runnable }
 }
 
 /// The lines `NAME VALUE` of a status file.

@@ -61,7 +61,7 @@ pub(crate) fn walk(
         }
         match known[usize::from(RETURN_ADDRESS.0)] {
             None | Some(0) => return StoppedStack { frames, lost_at: None },
-            Some(caller) => code = caller - 1,
+            Some(caller) => code = arch::code_address(caller).wrapping_sub(1),
         }
     }
 }

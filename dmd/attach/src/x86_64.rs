@@ -88,7 +88,7 @@ pub(crate) const RED_ZONE: u64 = 128;
 
 /// System calls that the stop ends with EINTR, although no signal arrives: the kernel does not restart them. A call
 /// with this error has had no effect, so that it can be made again.
-const NOT_RESTARTED: [i64; 17] = [
+const NOT_RESTARTED: [i64; 18] = [
     libc::SYS_epoll_wait,
     libc::SYS_epoll_pwait,
     libc::SYS_epoll_pwait2,
@@ -98,6 +98,7 @@ const NOT_RESTARTED: [i64; 17] = [
     libc::SYS_msgsnd,
     libc::SYS_rt_sigtimedwait,
     libc::SYS_io_getevents,
+    libc::SYS_io_uring_enter,
     libc::SYS_read,
     libc::SYS_readv,
     libc::SYS_recvfrom,
@@ -107,6 +108,18 @@ const NOT_RESTARTED: [i64; 17] = [
     libc::SYS_accept,
     libc::SYS_accept4,
 ];
+
+/// System calls in which a thread waits for others, on x86-64 only.
+pub(crate) const OLD_WAITING: [i64; 4] =
+    [libc::SYS_poll, libc::SYS_select, libc::SYS_epoll_wait, libc::SYS_pause];
+
+/// The address of code in a return address.
+pub(crate) fn code_address(address: u64) -> u64 {
+    address
+}
+
+/// Whether a thread makes an interrupted system call again.
+pub(crate) const MAKES_CALLS_AGAIN: bool = true;
 
 /// Whether a thread in this system call gets EINTR if it is stopped.
 pub(crate) fn is_not_restarted(call: i64) -> bool {

@@ -20,7 +20,7 @@ use crate::injected::{self, is_attached, is_injected, program_function};
 use crate::loaded_objects::all;
 use crate::malloc::OLDER_FREED;
 use crate::redirect::{Direction, RedirectCounts, has_new_objects, moved, redirect, redirect_late_stubs};
-use crate::redirections::{RunningThreads, running_threads};
+use crate::redirections::RunningThreads;
 use crate::{later_objects, real, static_allocators};
 
 /// Room for the texts and the stack of the calls that a thread makes for `about-memory attach` and `detach`, once this
@@ -74,9 +74,10 @@ pub(crate) unsafe extern "C" fn DMDDetach(reply: *mut c_char, room: usize) -> c_
         return 1;
     }
     keeping_errno(|| {
-        static_allocators::detach(running_threads());
-        let restored = redirect(Direction::Back);
+        // The engine ends first: as long as it records, it must see the ends of all blocks.
         detach();
+        static_allocators::detach(RunningThreads::now());
+        let restored = redirect(Direction::Back);
         match restored {
             Ok(RedirectCounts { slots, .. }) => reply.line(format_args!("slots {slots}")),
             Err(error) => reply.line(format_args!("kept {error}")),
@@ -195,19 +196,22 @@ fn hook_allocators() {
     REPORT.is_ready.store(0, Ordering::SeqCst);
     own_allocations(|| {
         let objects = all();
-        if running_threads() == RunningThreads::None {
+        if RunningThreads::now() == RunningThreads::None {
             return REPORT.set(&static_allocators::attach_to(objects, RunningThreads::None));
         }
-        on_engine_thread(move || {
+        let has_started = on_engine_thread(move || {
             REPORT.set(&static_allocators::attach_to(objects, RunningThreads::Some));
         });
+        if !has_started {
+            REPORT.set("unhooked the program's own allocator, if any: no thread can be started\n");
+        }
     });
 }
 
 /// The bytes that glibc's allocator counts as in use; `None` without such a function.
 fn heap_in_use() -> Option<u64> {
     let function = program_function(c"mallinfo2");
-    if function.is_null() || real::file_of(function) != real::file_of(real::malloc_address()) {
+    if function.is_null() || injected::file_of(function) != injected::file_of(real::malloc_address()) {
         return None;
     }
     // SAFETY: glibc fixes the type of the function of this name.

@@ -1,6 +1,6 @@
 //! Whether a running process has loaded this library, and what the library then needs to know of the program.
 
-use core::ffi::{CStr, c_char, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ptr::null;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
@@ -50,8 +50,67 @@ pub(crate) fn environment() -> Option<*const *const *const c_char> {
     (!place.is_null()).then(|| place.cast_const().cast())
 }
 
-/// The function that the program calls by this name; null if there is no such function.
+/// The function, or variable, that the program means by this name; null if there is none.
 pub(crate) fn program_function(name: &CStr) -> *mut c_void {
+    let found = program_address(name);
+    if is_own_stub(found) { defined_function(name) } else { found }
+}
+
+/// Whether an address of [`program_address`] is only a stub. An executable at a fixed address that contains the address
+/// of a function has a stub of its own for it, which jumps to the function. The loader then takes the stub for the
+/// function in all files, except for calls.
+fn is_own_stub(address: *const c_void) -> bool {
+    const SYMBOL: c_int = 1;
+    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
+    let mut symbol: *mut c_void = core::ptr::null_mut();
+    // SAFETY: both places are valid for a write, and `dladdr1` only compares the address.
+    let found = unsafe { libc::dladdr1(address, info.as_mut_ptr(), &raw mut symbol, SYMBOL) };
+    let symbol = symbol.cast::<libc::Elf64_Sym>().cast_const();
+    // SAFETY: the loader returns null, or an entry of the table of a file that stays loaded.
+    found != 0 && unsafe { symbol.as_ref() }.is_some_and(|symbol| symbol.st_shndx == 0)
+}
+
+/// The loader's record of a file.
+#[repr(C)]
+struct LoadedFile {
+    _distance: usize,
+    path: *const c_char,
+    dynamic: *const c_void,
+    next: *mut LoadedFile,
+}
+
+/// The function of the first loaded file that defines it; null if no file does.
+fn defined_function(name: &CStr) -> *mut c_void {
+    // SAFETY: as in `program_address`.
+    let program = unsafe { libc::dlopen(null(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+    let mut file: *mut LoadedFile = core::ptr::null_mut();
+    // SAFETY: the request stores the program's record there.
+    unsafe { libc::dlinfo(program, libc::RTLD_DI_LINKMAP, (&raw mut file).cast()) };
+    while !file.is_null() {
+        // SAFETY: the records form a list that ends in null. Files from the program's start stay loaded, and the C
+        // library is one of them.
+        let LoadedFile { path, dynamic, next, .. } = unsafe { file.read() };
+        // SAFETY: the path ends in 0. The file is loaded already.
+        let handle = unsafe { libc::dlopen(path, libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        if !handle.is_null() {
+            // SAFETY: the name ends in 0, and the handle is valid.
+            let found = unsafe { libc::dlsym(handle, name.as_ptr()) };
+            // SAFETY: the handle is not used again. The file stays loaded, since others have loaded it.
+            unsafe { libc::dlclose(handle) };
+            // The look-up goes on to the files that a file needs.
+            if !found.is_null() && file_of(found) == file_of(dynamic) && !is_own_stub(found) {
+                return found;
+            }
+        }
+        file = next;
+    }
+    // SAFETY: `dlerror` only removes the error, so that the program does not get it.
+    unsafe { libc::dlerror() };
+    core::ptr::null_mut()
+}
+
+/// The address that the program has for this name; null if there is none. It may be the address of a stub.
+pub(crate) fn program_address(name: &CStr) -> *mut c_void {
     // SAFETY: a null pointer names the program. The handle is not closed: the program stays loaded anyway.
     let program = unsafe { libc::dlopen(null(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
     // SAFETY: the name ends in 0, and the handle is valid or null.
@@ -66,4 +125,13 @@ pub(crate) fn program_function(name: &CStr) -> *mut c_void {
 /// Finds the program's variable `environ`.
 pub(crate) fn find_environment() {
     ENVIRONMENT.store(program_function(c"environ"), Ordering::Relaxed);
+}
+
+/// The start address of the file that contains an address; null if no file contains it.
+pub(crate) fn file_of(address: *const c_void) -> *mut c_void {
+    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: `info` is valid for a write. `dladdr` compares the address and does not read from it.
+    unsafe { libc::dladdr(address, info.as_mut_ptr()) };
+    // SAFETY: all zeroes is a valid `Dl_info`, and `dladdr` writes only valid ones.
+    unsafe { info.assume_init() }.dli_fbase
 }

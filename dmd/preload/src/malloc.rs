@@ -214,8 +214,9 @@ pub(crate) static OLDER_FREED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2]
 /// Like [`free`], in a process that was running before: also counts the blocks that have no record.
 pub(crate) unsafe extern "C" fn free_attached(block: *mut c_void) {
     if !block.is_null() && recording() == PreloadRecording::Yes && !is_recorded(block) {
-        // SAFETY: the program passes a live block.
-        let usable = unsafe { real::malloc_usable_size(block) };
+        // Another allocator than the C library's may have no function for sizes.
+        // SAFETY: the program passes a live block, and the function is of the file that has `malloc`.
+        let usable = real::size_of(AllocatingFunction::Malloc).map_or(0, |size_of| unsafe { size_of(block) });
         OLDER_FREED[0].fetch_add(1, Ordering::Relaxed);
         OLDER_FREED[1].fetch_add(usable as u64, Ordering::Relaxed);
     }

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use engine::__private::{is_confined, is_engine_thread, may_record};
 
-use crate::redirections::running_threads;
+use crate::redirections::RunningThreads;
 use crate::{later_objects, real, static_allocators};
 
 /// The number of libraries that the loader has loaded so far, at the last look. [`UNKNOWN`] before the program runs.
@@ -19,7 +19,7 @@ const UNKNOWN: u64 = u64::MAX;
 /// Whether a thread looks at new libraries.
 static LOOKING: AtomicBool = AtomicBool::new(false);
 
-/// From now on, `dlsym` looks for new libraries.
+/// From now on, `dlsym` looks for new libraries, if the engine records or waits for requests.
 pub(crate) fn start() {
     if may_record() {
         LOADED.store(loaded(), Ordering::Relaxed);
@@ -50,7 +50,7 @@ extern "C" fn hook_new_libraries() -> *mut c_void {
     if known != UNKNOWN && !is_confined() && !is_engine_thread() {
         let now = loaded();
         if now != known && !LOOKING.swap(true, Ordering::Acquire) {
-            static_allocators::hook_new(running_threads());
+            static_allocators::hook_new(RunningThreads::now());
             LOADED.store(now, Ordering::Relaxed);
             LOOKING.store(false, Ordering::Release);
         }

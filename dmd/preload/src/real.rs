@@ -4,12 +4,11 @@
 //! by their private names: then it would skip another allocator that is loaded before glibc.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, Ordering};
 
 use engine::__private::Destructor;
 
-use crate::injected;
+use crate::injected::{self, file_of};
 use crate::stat_by_number::{fstatat_by_number, lstat_by_number, stat_by_number};
 
 type RealFunction = AtomicPtr<c_void>;
@@ -281,13 +280,4 @@ fn behind(name: &CStr) -> *mut c_void {
 /// The address of the program's `malloc`; null before it is known.
 pub(crate) fn malloc_address() -> *mut c_void {
     REAL.malloc.load(Ordering::Relaxed)
-}
-
-/// The start address of the file that contains an address; null if no file contains it.
-pub(crate) fn file_of(address: *const c_void) -> *mut c_void {
-    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: `info` is valid for a write. `dladdr` compares the address and does not read from it.
-    unsafe { libc::dladdr(address, info.as_mut_ptr()) };
-    // SAFETY: all zeroes is a valid `Dl_info`, and `dladdr` writes only valid ones.
-    unsafe { info.assume_init() }.dli_fbase
 }

@@ -14,7 +14,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::fs;
 use std::sync::{Mutex, PoisonError};
 
-use crate::injected::{is_attached, program_function};
+use crate::injected::{is_attached, program_address, program_function};
+use crate::loaded_objects::page_bytes;
 use crate::{alone, children, confine, ending, later_objects, malloc, plugins, programs, thread_counts};
 
 /// From the C library to this library, or back.
@@ -64,8 +65,9 @@ macro_rules! hooks {
     };
 }
 
-/// All functions of this library that stand for functions of the C library, except the registration of destructors of
-/// thread-locals: only this library's own threads need that one.
+/// The functions of this library that stand for functions of the C library. The registration of destructors of
+/// thread-locals is left out: only this library's own threads need it. Mappings are left out: with their functions
+/// redirected while threads run, programs have crashed.
 static HOOKS: &[Hook] = hooks! {
     ENDS: malloc::free_attached as c"free", malloc::free_attached as c"cfree";
     MOVES: malloc::realloc, malloc::reallocarray;
@@ -75,7 +77,7 @@ static HOOKS: &[Hook] = hooks! {
         alone::setregid, alone::setresuid, alone::setresgid, alone::setgroups, alone::initgroups, alone::capset,
         children::waitpid, children::wait3, children::wait4, children::waitid,
         confine::syscall, confine::prctl,
-        ending::sigaction, ending::signal,
+                ending::sigaction, ending::signal,
         programs::execve, programs::execv, programs::execvp, programs::execvpe, programs::posix_spawn,
         programs::posix_spawnp,
         thread_counts::stat, thread_counts::stat64, thread_counts::lstat, thread_counts::lstat64,
@@ -91,6 +93,10 @@ const MOST: usize = 64;
 /// The function that the program calls by the name of the hook with the same index.
 static REAL: [AtomicPtr<c_void>; MOST] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST];
 
+/// What words other than those for calls contain instead: in a program at a fixed address, it may be the address of a
+/// stub in the executable. The stub's own word is redirected.
+static ADDRESSES: [AtomicPtr<c_void>; MOST] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST];
+
 /// The count of objects that the loader had added when all objects were last redirected.
 static SEEN: AtomicU64 = AtomicU64::new(0);
 /// The number of times that a look at new objects was repeated because one of them was not ready.
@@ -104,6 +110,8 @@ struct FunctionSlot {
     hook: usize,
     /// Whether the object's stub would set the word at the first call.
     is_lazy: bool,
+    /// Whether only calls use the word.
+    is_for_calls: bool,
 }
 
 /// Words that a stub may have set to the real function while they were redirected: the stub's thread had read the old
@@ -139,7 +147,8 @@ struct SlotSearch {
 pub(crate) fn redirect(direction: Direction) -> Result<RedirectCounts, String> {
     // Later calls do not look names up again: a failed look-up would remove an error that the program waits for.
     if REAL[0].load(Ordering::Relaxed).is_null() {
-        for (real, hook) in REAL.iter().zip(HOOKS) {
+        for ((real, address), hook) in REAL.iter().zip(&ADDRESSES).zip(HOOKS) {
+            address.store(program_address(hook.name), Ordering::Relaxed);
             real.store(program_function(hook.name), Ordering::Relaxed);
         }
     }
@@ -150,7 +159,7 @@ pub(crate) fn redirect(direction: Direction) -> Result<RedirectCounts, String> {
         left_out: [
             auxiliary(libc::AT_BASE),
             auxiliary(libc::AT_SYSINFO_EHDR),
-            crate::real::file_of((&raw const SEEN).cast()).addr(),
+            crate::injected::file_of((&raw const SEEN).cast()).addr(),
         ],
         read_only: read_only_mappings(),
         slots: Vec::new(),
@@ -179,8 +188,9 @@ pub(crate) fn moved() -> impl Iterator<Item = (usize, usize)> {
 
 /// Redirects words that a stub has set meanwhile. Only an engine thread calls this, some time after a redirection.
 pub(crate) fn redirect_late_stubs() {
-    let lazy = core::mem::take(&mut *LAZY.lock().unwrap_or_else(PoisonError::into_inner));
-    for slot in lazy {
+    // The lock is held for all of it, so that the way back does not begin meanwhile.
+    let mut lazy = LAZY.lock().unwrap_or_else(PoisonError::into_inner);
+    for slot in lazy.drain(..) {
         let real = REAL[slot.hook].load(Ordering::Relaxed).addr();
         if is_attached() && read_through_system(slot.place) == Some(real) {
             word(slot.place).store(HOOKS[slot.hook].here.expose_provenance(), Ordering::SeqCst);
@@ -276,7 +286,7 @@ impl SlotSearch {
     fn add(&mut self, bias: usize, headers: &[libc::Elf64_Phdr]) {
         let loads = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
         let start_of = |header: &libc::Elf64_Phdr| bias.wrapping_add(header.p_vaddr as usize);
-        let start = loads().map(start_of).min().unwrap_or(0) & !(PAGE - 1);
+        let start = loads().map(start_of).min().unwrap_or(0) & !(page_bytes() - 1);
         let end = loads().map(|header| start_of(header) + header.p_memsz as usize).max().unwrap_or(0);
         if self.left_out.iter().any(|address| (start..end).contains(address)) {
             return;
@@ -284,8 +294,9 @@ impl SlotSearch {
         let Some(dynamic) = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC) else { return };
         let tables = tables(start_of(dynamic), dynamic.p_memsz as usize / 16, bias, start..end);
         let relro = headers.iter().find(|header| header.p_type == GNU_RELRO).map_or(0..0, |header| {
-            let first = start_of(header) & !(PAGE - 1);
-            first..(start_of(header) + header.p_memsz as usize) & !(PAGE - 1)
+            let page = page_bytes();
+            let first = start_of(header) & !(page - 1);
+            first..(start_of(header) + header.p_memsz as usize) & !(page - 1)
         });
         // Until the loader has set all words of an object, it can write these pages.
         if !relro.is_empty() && !self.is_read_only(&relro) {
@@ -308,15 +319,19 @@ impl SlotSearch {
                     continue;
                 }
                 let value = word(place).load(Ordering::Relaxed);
-                let (here, real) = (HOOKS[hook].here.addr(), REAL[hook].load(Ordering::Relaxed).addr());
-                let is_lazy = kind == JUMP_SLOT && (start..end).contains(&value);
+                let here = HOOKS[hook].here.addr();
+                let [real, address] =
+                    [&REAL, &ADDRESSES].map(|functions| functions[hook].load(Ordering::Relaxed).addr());
+                let is_for_calls = kind == JUMP_SLOT;
+                // An object that defines the function itself may call its own one, which must not change.
+                let is_lazy = is_for_calls && (start..end).contains(&value) && !tables.defines(symbol);
                 let is_due = match self.direction {
-                    Direction::Here => value == real || is_lazy,
+                    Direction::Here => value == real || value == address || is_lazy,
                     Direction::Back => value == here,
                 };
                 if is_due && real != 0 {
-                    self.slots.push(FunctionSlot { place, hook, is_lazy });
-                } else if value < PAGE || (kind == JUMP_SLOT && value < end - start) {
+                    self.slots.push(FunctionSlot { place, hook, is_lazy, is_for_calls });
+                } else if value < page_bytes() || (kind == JUMP_SLOT && value < end - start) {
                     self.is_early = true;
                 }
             }
@@ -333,6 +348,10 @@ impl SlotSearch {
     /// Changes the words.
     fn change(&self) -> Result<RedirectCounts, String> {
         let counts = RedirectCounts { slots: self.slots.len(), objects: self.objects.len() };
+        let mut lazy = LAZY.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.direction == Direction::Back {
+            lazy.clear();
+        }
         for (number, object) in self.objects.iter().enumerate() {
             if let Err(error) = protect(&object.read_only, libc::PROT_READ | libc::PROT_WRITE) {
                 for changed in &self.objects[..number] {
@@ -350,7 +369,10 @@ impl SlotSearch {
             for slot in self.slots.iter().filter(|slot| HOOKS[slot.hook].order == order) {
                 let value = match self.direction {
                     Direction::Here => HOOKS[slot.hook].here.expose_provenance(),
-                    Direction::Back => REAL[slot.hook].load(Ordering::Relaxed).expose_provenance(),
+                    Direction::Back if slot.is_for_calls => {
+                        REAL[slot.hook].load(Ordering::Relaxed).expose_provenance()
+                    }
+                    Direction::Back => ADDRESSES[slot.hook].load(Ordering::Relaxed).expose_provenance(),
                 };
                 word(slot.place).store(value, Ordering::SeqCst);
             }
@@ -358,14 +380,19 @@ impl SlotSearch {
         for object in &self.objects {
             _ = protect(&object.read_only, libc::PROT_READ);
         }
-        let mut lazy = LAZY.lock().unwrap_or_else(PoisonError::into_inner);
-        lazy.clear();
-        lazy.extend(self.slots.iter().filter(|slot| slot.is_lazy));
+        lazy.extend(self.slots.iter().filter(|slot| slot.is_lazy && self.direction == Direction::Here));
         Ok(counts)
     }
 }
 
 impl ObjectTables {
+    /// Whether the object itself defines a symbol.
+    fn defines(&self, symbol: usize) -> bool {
+        let entry = core::ptr::with_exposed_provenance::<libc::Elf64_Sym>(self.symbols).wrapping_add(symbol);
+        // SAFETY: the loader has used this entry of the table to set a word.
+        unsafe { entry.read() }.st_shndx != 0
+    }
+
     /// The hook with the name of a symbol.
     fn hook(&self, symbol: usize) -> Option<usize> {
         const SYMBOL_BYTES: usize = 24;
@@ -405,8 +432,6 @@ fn tables(at: usize, count: usize, bias: usize, object: Range<usize>) -> ObjectT
     }
     tables
 }
-
-const PAGE: usize = 4096;
 
 fn word(place: usize) -> &'static AtomicUsize {
     let place = core::ptr::with_exposed_provenance::<AtomicUsize>(place);

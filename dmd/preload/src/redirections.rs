@@ -55,10 +55,14 @@ pub(crate) enum RunningThreads {
     Some,
 }
 
-/// Whether the program has threads other than the calling one.
-pub(crate) fn running_threads() -> RunningThreads {
-    let tasks = std::fs::read_dir("/proc/self/task").map_or(usize::MAX, Iterator::count);
-    if tasks <= 1 + engine_threads() { RunningThreads::None } else { RunningThreads::Some }
+impl RunningThreads {
+    /// Whether the program has threads other than the calling one.
+    pub(crate) fn now() -> Self {
+        let before = engine_threads();
+        let tasks = std::fs::read_dir("/proc/self/task").map_or(usize::MAX, Iterator::count);
+        // An engine thread that starts or ends meanwhile must not be taken for a thread of the program, or for none.
+        if engine_threads() == before && tasks <= 1 + before { Self::None } else { Self::Some }
+    }
 }
 
 /// A part of memory that was or will be changed.

@@ -8,7 +8,7 @@ use engine::__private::{
     Allocator, PreloadRecording, recording, run_self_test, say, start_preloaded, system_call_at,
 };
 
-use crate::{confine, real};
+use crate::{confine, injected};
 
 unsafe extern "C" {
     static environ: *mut *mut c_char;
@@ -31,7 +31,7 @@ pub(crate) fn try_to_start(allocator: Allocator) {
 fn say_if_not_called() {
     // SAFETY: the literal ends in 0.
     let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"malloc".as_ptr()) };
-    if real::file_of(first) != real::file_of((&raw const STARTED).cast()) {
+    if injected::file_of(first) != injected::file_of((&raw const STARTED).cast()) {
         say("the program defines its own malloc: its blocks are not recorded");
     }
 }

@@ -162,7 +162,13 @@ pub(crate) fn attach_to(objects: Vec<LoadedObject>, threads: RunningThreads) -> 
     let mut text = String::new();
     for known in &*attached {
         known.changeable(threads).for_each(|plan| _ = plan.redo(&known.object));
-        known.plans.iter().for_each(|(name, _)| text.push_str(&format!("hooked {name}\n")));
+        for (name, plan) in &known.plans {
+            text.push_str(&if threads == RunningThreads::None || !plan.has_code() {
+                format!("hooked {name}\n")
+            } else {
+                format!("unhooked {name}: its hooks are in code, and other threads run now\n")
+            });
+        }
     }
     for (index, object) in objects.into_iter().enumerate() {
         if attached.iter().any(|known| known.is_same(&object)) {

@@ -135,10 +135,10 @@ pub fn after_a_moment(body: fn()) {
 }
 
 /// Runs code on a thread of the engine.
-pub fn on_engine_thread(body: impl FnOnce() + Send + 'static) {
+pub fn on_engine_thread(body: impl FnOnce() + Send + 'static) -> bool {
     static NAME: &CStr = c"about-memory";
     let _inside = Inside::deeper();
-    engine_threads::start(&NAME, None, Box::new(body));
+    engine_threads::start(&NAME, None, Box::new(body))
 }
 
 /// Whether the engine has a record of the block that starts at this address.

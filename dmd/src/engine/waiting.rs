@@ -9,6 +9,7 @@ use super::sampling::{LARGEST_MEAN, NO_SESSION};
 use super::{Engine, SAMPLED};
 use crate::options::Options;
 use crate::system::slot::Inside;
+use crate::tables::mappings::MAPPINGS;
 use crate::tables::pending::PendingEvents;
 use crate::tables::{observers, thread};
 
@@ -27,7 +28,7 @@ impl Engine {
                 // Blocks that were recorded before the options were known are not part of the sample.
                 self.table().release();
                 #[cfg(target_os = "linux")]
-                crate::tables::mappings::MAPPINGS.hold().clear();
+                MAPPINGS.hold().clear();
                 SAMPLED.clear();
                 self.set_phase(Phase::Sampling, mean.min(LARGEST_MEAN));
             }
@@ -88,5 +89,7 @@ impl Engine {
         self.counts.clear();
         thread::for_each_pending(PendingEvents::clear);
         self.peak().clear(self.tree());
+        // Between two sessions, the program may remove a mapping, and the kernel may give its addresses out again.
+        MAPPINGS.hold().clear();
     }
 }
