@@ -28,7 +28,8 @@ DMD waits again. Look at the dump with: about-memory show FILE
 With --record the process writes every allocation and every free into the file. Look at the recording with:
 about-memory leaks FILE, about-memory history FILE";
 
-/// After a signal, the program has this time to end by itself, in addition to the time for the process's last answer.
+/// After a signal, `about-memory` has this time to end by itself. While it tracks a process, it also has the time for
+/// the process's last answer.
 const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Args)]

@@ -218,7 +218,8 @@ fn wishes(request: &AttachRequest<'_>) -> Result<Vec<u8>, AttachError> {
     Ok(text)
 }
 
-/// The function of a library that an earlier attachment has loaded, or that was preloaded.
+/// The address of a function of `libdmd.so`. `None` unless an earlier attachment or `LD_PRELOAD` has loaded this
+/// library into the process.
 fn library(target: &TargetProcess, objects: &[LoadedObject], function: &str) -> Option<u64> {
     objects
         .iter()

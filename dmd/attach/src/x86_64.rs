@@ -118,7 +118,7 @@ pub(crate) fn code_address(address: u64) -> u64 {
     address
 }
 
-/// Whether a thread makes an interrupted system call again.
+/// Whether [`making_the_call_again`] can repeat a system call that a stop ended with EINTR.
 pub(crate) const MAKES_CALLS_AGAIN: bool = true;
 
 /// Whether a thread in this system call gets EINTR if it is stopped.

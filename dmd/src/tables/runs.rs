@@ -60,7 +60,7 @@ impl Runs {
         self.of_dump.store(run, Ordering::SeqCst);
     }
 
-    /// Ends the reporters of a dump. Returns false if another thread has taken the dump over.
+    /// Records that all reporters of a dump have run. Returns false if another thread has taken the dump over.
     pub(crate) fn end_reporters(&self, run: RunNumber) -> bool {
         self.take_over(run)
     }

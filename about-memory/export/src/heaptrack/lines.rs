@@ -5,7 +5,7 @@ use std::io::{self, Write};
 /// Lines in order.
 #[derive(Debug)]
 pub(super) struct HeaptrackLines {
-    /// For each line: a word with its letter, its form and a length, followed by the contents.
+    /// For each line: a word with its letter, its form and a length. Numbers follow the word; a text is in `texts`.
     words: Vec<u64>,
     texts: String,
 }

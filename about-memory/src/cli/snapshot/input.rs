@@ -13,7 +13,7 @@ use super::super::Failure;
 pub(super) struct SnapshotInput {
     /// The snapshot; `-` for standard input.
     pub(super) file: PathBuf,
-    /// Refuse a snapshot with a message of more than this many bytes.
+    /// Read messages of at most this many bytes each. A snapshot with a longer message is rejected.
     #[arg(long, value_name = "BYTES", default_value_t = SnapshotReadOptions::MAX_MESSAGE_BYTES)]
     max_message_bytes: u64,
     /// Read at most this many bytes per file, uncompressed.

@@ -145,7 +145,7 @@ fn the_caller_names_a_merged_function() {
 
 #[test]
 fn nothing_is_guessed() {
-    // Calls that the compiler merged have lost their inlined calls.
+    // A call without a line may represent several merged calls. Its inlined frames are lost, and with them the type.
     verdict(&["malloc", "?alloc::vec::from_iter<u8, app::I>", "app::main"], "in app::main");
     verdict(&["malloc", "~alloc::vec::from_iter<u8, app::I>", "app::main"], "[u8]");
     verdict(&["malloc", "?~alloc::vec::push<u8, a::G>", "app::main"], "[u8]");
