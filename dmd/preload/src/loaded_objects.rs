@@ -24,7 +24,8 @@ pub(crate) struct LoadedObject {
     /// The distance between addresses in memory and addresses in the file.
     pub(crate) distance: usize,
     pub(crate) segments: Vec<LoadedSegment>,
-    headers: (usize, usize),
+    /// The address of the program headers, and a copy of them. Another thread may unload the object at any time.
+    headers: (usize, Vec<u8>),
 }
 
 unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, objects: *mut c_void) -> c_int {
@@ -50,11 +51,13 @@ unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, objects: *mut 
         flags: header.p_flags,
     });
     let bytes = count * size_of::<libc::Elf64_Phdr>();
+    // SAFETY: these are the bytes of `headers`, which have no padding.
+    let copy = unsafe { slice::from_raw_parts(info.dlpi_phdr.cast::<u8>(), bytes) }.to_vec();
     objects.push(LoadedObject {
         path,
         distance,
         segments: segments.collect(),
-        headers: (info.dlpi_phdr.expose_provenance(), bytes),
+        headers: (info.dlpi_phdr.expose_provenance(), copy),
     });
     0
 }
@@ -82,14 +85,19 @@ impl LoadedObject {
         self.headers.0
     }
 
-    /// Waits for the loader's lock, and keeps the object loaded. `None` if it is not loaded any more.
+    /// Waits for the loader's lock, and keeps the object loaded. `None` if it is not loaded any more, or if it is loaded
+    /// at another address now.
     pub(crate) fn pin(&self) -> Option<PinnedObject> {
         let mut path = self.path.clone();
         path.push(0);
         let path = CStr::from_bytes_until_nul(&path).ok().filter(|path| !path.is_empty())?;
         // SAFETY: the path ends in 0. With this flag, the call loads nothing.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
-        (!handle.is_null()).then(|| PinnedObject(handle.expose_provenance()))
+        let pinned = (!handle.is_null()).then(|| PinnedObject(handle.expose_provenance()))?;
+        // SAFETY: a handle of the C library points to a `link_map`, whose first field is the distance between addresses
+        // in memory and in the file. The pin keeps it.
+        let distance = unsafe { handle.cast::<usize>().read() };
+        (distance == self.distance).then_some(pinned)
     }
 
     /// The addresses between which all segments are.
@@ -115,15 +123,13 @@ impl LoadedObject {
         libc::PROT_READ | writable | executable
     }
 
-    /// Whether this file has the program headers that are in memory.
+    /// Whether this file has the program headers of the object.
     fn is_loaded_from(&self, file: &[u8]) -> bool {
-        let (start, bytes) = self.headers;
-        // SAFETY: the loader returned this address, and the file is still loaded.
-        let loaded = unsafe { slice::from_raw_parts(with_exposed_provenance::<u8>(start), bytes) };
+        let loaded = &self.headers.1;
         let offset = file
             .get(32..40)
             .map(|bytes| bytes.iter().rev().fold(0, |sum, byte| sum << 8 | usize::from(*byte)));
-        let stored = offset.and_then(|offset| file.get(offset..offset.checked_add(bytes)?));
+        let stored = offset.and_then(|offset| file.get(offset..offset.checked_add(loaded.len())?));
         stored == Some(loaded)
     }
 
