@@ -67,7 +67,7 @@ fn take_turn(process: u32) -> Result<File, AttachError> {
     while !ptrace::lock(&folder) {
         if Instant::now() > until {
             return Err(AttachError::Failed(format!(
-                "another process has locked /proc/{process} for 10 s, as an attachment does; nothing was changed"
+                "nothing was changed: another process, probably about-memory, has locked /proc/{process} for 10 s; try again"
             )));
         }
         std::thread::sleep(BETWEEN);
