@@ -16,7 +16,9 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::injected::{is_attached, program_address, program_function};
 use crate::loaded_objects::page_bytes;
-use crate::{alone, children, confine, ending, later_objects, malloc, plugins, programs, thread_counts};
+use crate::{
+    alone, children, confine, ending, later_objects, malloc, mappings, plugins, programs, thread_counts,
+};
 
 /// From the C library to this library, or back.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,8 +68,7 @@ macro_rules! hooks {
 }
 
 /// The functions of this library that stand for functions of the C library. The registration of destructors of
-/// thread-locals is left out: only this library's own threads need it. Mappings are left out: with their functions
-/// redirected while threads run, programs have crashed.
+/// thread-locals is left out: only this library's own threads need it.
 static HOOKS: &[Hook] = hooks! {
     ENDS: malloc::free_attached as c"free", malloc::free_attached as c"cfree";
     MOVES: malloc::realloc, malloc::reallocarray;
@@ -77,7 +78,8 @@ static HOOKS: &[Hook] = hooks! {
         alone::setregid, alone::setresuid, alone::setresgid, alone::setgroups, alone::initgroups, alone::capset,
         children::waitpid, children::wait3, children::wait4, children::waitid,
         confine::syscall, confine::prctl,
-                ending::sigaction, ending::signal,
+                mappings::mmap, mappings::mmap64, mappings::mremap, mappings::munmap,
+        ending::sigaction, ending::signal,
         programs::execve, programs::execv, programs::execvp, programs::execvpe, programs::posix_spawn,
         programs::posix_spawnp,
         thread_counts::stat, thread_counts::stat64, thread_counts::lstat, thread_counts::lstat64,

@@ -103,7 +103,7 @@ fn check_sessions(mut waiting: Waiting) {
     let dump = session.end();
     assert_eq!(dump["invocation"]["mode"], "live");
     assert_eq!([of_size(&dump, 107), of_size(&dump, 200), of_size(&dump, 3000)], [young(), 0, 0]);
-    assert!(refused(&waiting).contains("DMD records nothing"));
+    assert!(refused(&waiting).contains("DMD does not record this process now"));
 
     // The blocks of the first session end in the second session, which does not know them.
     for (name, mean) in [("fine", 4096), ("coarse", 65_536)] {

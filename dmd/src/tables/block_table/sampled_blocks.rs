@@ -26,8 +26,8 @@ impl BlockTable {
         give_back(&leaf.lines[page * LINES_IN_PAGE..][..LINES_IN_PAGE]);
     }
 
-    /// Forgets all blocks, and gives the memory of their lines back. No other thread may record a block during the
-    /// call.
+    /// Forgets all blocks, and gives the memory of their lines back. A block that another thread records during the call
+    /// may be lost, or stay until the next call.
     pub(crate) fn release(&self) {
         self.clear();
         let _held = self.pages.hold();
@@ -44,7 +44,8 @@ impl BlockTable {
 fn give_back(lines: &[BlockLine]) {
     if lines.iter().all(BlockLine::is_free) && memory::page_size() == PAGE as u64 {
         // SAFETY: this is a page of the system, in a private mapping without a file. After the call the page is zero,
-        // like lines without blocks. No block is inserted during the call, since that needs the lock.
+        // like lines without blocks. Lines consist of atomic words, so another thread may insert a block at the same
+        // time: the call removes the block or leaves it.
         keeping_errno(|| unsafe {
             libc::madvise(lines.as_ptr().cast_mut().cast(), PAGE, libc::MADV_DONTNEED)
         });
