@@ -200,7 +200,8 @@ fn try_thread(
     Ok(Ok(SafeMoment { thread, since }))
 }
 
-/// Whether the first frame is of the library, and the program has called it: the thread is none of the library's own.
+/// Whether the innermost frame is in the library, and a thread of the program has called it. Threads that the library
+/// has started do not count.
 fn is_called_by_program(target: &TargetProcess, objects: &[LoadedObject], frames: &[StoppedFrame]) -> bool {
     let is_recorder =
         |frame: &&StoppedFrame| frame.object.is_some_and(|object| objects[object].is_recorder(target));

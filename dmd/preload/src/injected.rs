@@ -50,7 +50,7 @@ pub(crate) fn environment() -> Option<*const *const *const c_char> {
     (!place.is_null()).then(|| place.cast_const().cast())
 }
 
-/// The function, or variable, that the program means by this name; null if there is none.
+/// Returns the function or variable that the program uses under this name; null if no object defines the name.
 pub(crate) fn program_function(name: &CStr) -> *mut c_void {
     let found = program_address(name);
     if is_own_stub(found) { defined_function(name) } else { found }
@@ -109,7 +109,8 @@ fn defined_function(name: &CStr) -> *mut c_void {
     core::ptr::null_mut()
 }
 
-/// The address that the program has for this name; null if there is none. It may be the address of a stub.
+/// Returns the address that the program uses for this name; null if no object defines the name. The address may be a
+/// stub's.
 pub(crate) fn program_address(name: &CStr) -> *mut c_void {
     // SAFETY: a null pointer names the program. The handle is not closed: the program stays loaded anyway.
     let program = unsafe { libc::dlopen(null(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };

@@ -107,7 +107,7 @@ impl fmt::Display for RefusalReason {
 pub struct AllocatorPlan {
     /// The allocator.
     pub family: &'static AllocatorFamily,
-    /// The plan, or the reason why there is none.
+    /// The plan, or the reason why the allocator cannot be hooked.
     pub plan: Result<RedirectPlan, RefusalReason>,
 }
 

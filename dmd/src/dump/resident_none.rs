@@ -13,7 +13,7 @@ impl AbsentBytes {
     pub(crate) fn add(&mut self, _other: Self) {}
 }
 
-/// The memory of the process. There is none here.
+/// The memory of the process. This type has no values on systems other than Linux.
 pub(crate) enum MemoryJoin {}
 
 impl MemoryJoin {

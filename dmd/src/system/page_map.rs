@@ -150,9 +150,9 @@ impl PageMap {
         Ok(())
     }
 
-    /// Reads an entry for each page, for older kernels. The map does not show pages of zeros. But such a page has
-    /// neither a file nor an owner, so the pages with this look are pages of zeros if the mapping has exactly so many
-    /// pages more than the kernel counts as resident.
+    /// Reads an entry for each page, for older kernels. The map does not mark pages of zeros. The entry of such a page
+    /// has neither the bit for files nor the bit for exclusive pages. If a mapping has as many of these entries as it has
+    /// present pages beyond the kernel's count of resident pages, then these pages are pages of zeros.
     #[cold]
     fn read_entries(&mut self, file: &RawFile, wanted: &PagesWanted) -> io::Result<()> {
         const ENTRY: usize = size_of::<u64>();

@@ -6,8 +6,8 @@ use dmd_analyze::{Analysis, AnalyzeOptions, DumpTime, RecordKind, RecordOrder};
 use super::{document, read};
 
 const STACKS: &str = r##""traceTable": {"A": ["B"], "M": ["N"], "J": ["K", "N"]},
-    "frameTable": {"B": "#00: app::reserve (/work/app/src/main.rs:7)",
-                   "N": "#00: app::open (/work/app/src/map.rs:9)",
+    "frameTable": {"B": "#00: app::reserve (/home/ann/app/src/main.rs:7)",
+                   "N": "#00: app::open (/home/ann/app/src/map.rs:9)",
                    "K": "#00: _rjem_je_pages_map (pages.c:1)"}"##;
 
 const BLOCKS: &str = r#"
