@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use memory_report::ReportSet;
 use memory_report::tree::Forest;
+use thiserror::Error;
 use toml_edit::{Document, Item, TableLike, Value};
 
 use crate::limit::{Limit, LimitError, LimitOutcome};
@@ -189,7 +190,8 @@ impl fmt::Display for BudgetCheck<'_> {
 }
 
 /// An error in a budget file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("line {line}: {message}")]
 #[non_exhaustive]
 pub struct BudgetError {
     /// The line of the error, counted from 1.
@@ -197,14 +199,6 @@ pub struct BudgetError {
     /// The description of the error.
     pub message: String,
 }
-
-impl fmt::Display for BudgetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.message)
-    }
-}
-
-impl std::error::Error for BudgetError {}
 
 fn wrong(text: &str, item: &Item, message: String) -> BudgetError {
     BudgetError { line: line(text, item.span().map_or(0, |span| span.start)), message }

@@ -1,6 +1,6 @@
 //! Filters on paths as reported: a substring or a regular expression.
 
-use core::fmt;
+use thiserror::Error;
 
 use crate::pattern::{self, BytesRegex};
 
@@ -51,24 +51,13 @@ impl PathFilter {
 }
 
 /// A pattern that is not a regular expression.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("not a regular expression: {pattern}")]
 #[non_exhaustive]
 pub struct FilterError {
     /// The pattern.
     pub pattern: String,
     source: Box<pattern::Error>,
-}
-
-impl fmt::Display for FilterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not a regular expression: {}", self.pattern)
-    }
-}
-
-impl std::error::Error for FilterError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.source)
-    }
 }
 
 /// Translates a pattern into the syntax of the crate `regex`. In that syntax, classes are Unicode, braces need escapes,

@@ -10,6 +10,7 @@ use core::fmt;
 
 use memory_report::Units;
 use memory_report::tree::{Forest, ProcessTrees};
+use thiserror::Error;
 
 use crate::number::{self, ByteUnits};
 
@@ -257,28 +258,19 @@ fn shown(amount: i128, units: Units) -> String {
 }
 
 /// The reason why a limit is invalid or cannot be checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LimitError {
     /// The text is not a limit: the text, and the error in it.
+    #[error("not a limit: {0}: {1}")]
     Syntax(String, &'static str),
     /// No report contains the path of this limit.
+    #[error("{0}: no report has this path")]
     NotReported(String),
     /// The units of this limit differ from the report's units.
+    #[error("{0}: the units of the report are {1}")]
     Units(String, Units),
     /// This limit is on growth, but there is no earlier report.
+    #[error("{0}: a limit on growth needs two reports")]
     NothingBefore(String),
 }
-
-impl fmt::Display for LimitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Syntax(limit, wrong) => write!(f, "not a limit: {limit}: {wrong}"),
-            Self::NotReported(limit) => write!(f, "{limit}: no report has this path"),
-            Self::Units(limit, units) => write!(f, "{limit}: the units of the report are {units}"),
-            Self::NothingBefore(limit) => write!(f, "{limit}: a limit on growth needs two reports"),
-        }
-    }
-}
-
-impl std::error::Error for LimitError {}

@@ -5,10 +5,10 @@
 //! [`normalize_names!`](memory_reporter::normalize_names), and files of its reports contain these rules. The caller of
 //! a comparison can add more.
 
-use core::fmt;
 use std::borrow::Cow;
 
 use memory_report::{Report, ReportSet, Warning, WarningKind};
+use thiserror::Error;
 
 use crate::pattern::{self, PatternSet, Regex, RegexBuilder};
 
@@ -135,25 +135,13 @@ impl DiffOptions {
 }
 
 /// The error for an invalid rule.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("not {}: {rule}", if .source.is_some() { "a regular expression" } else { "REGEX=>REPLACEMENT" })]
 #[non_exhaustive]
 pub struct NormalizeError {
     /// The rule, or its pattern.
     pub rule: String,
     source: Option<Box<pattern::Error>>,
-}
-
-impl fmt::Display for NormalizeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = if self.source.is_some() { "a regular expression" } else { "REGEX=>REPLACEMENT" };
-        write!(f, "not {what}: {}", self.rule)
-    }
-}
-
-impl std::error::Error for NormalizeError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_ref().map(|error| error as _)
-    }
 }
 
 /// The compiled rules for two sets.

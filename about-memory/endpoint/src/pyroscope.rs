@@ -26,7 +26,6 @@
 //! A profile has addresses and build ids, because the program looks up no symbols. Pyroscope shows functions if it can
 //! look them up: it needs its symbolizer, and a server of debuginfod that has the program's debug information.
 
-use core::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -36,6 +35,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use memory_report::json::push_string;
+use thiserror::Error;
 
 use crate::Endpoint;
 
@@ -64,34 +64,18 @@ pub struct PushRequest<'a> {
 }
 
 /// The reason why a push failed.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PushError {
     /// The endpoint returned no profile: the status of its answer, and its message.
+    #[error("no profile ({0}): {1}")]
     NoProfile(u16, String),
     /// The client could not send the request.
-    Send(io::Error),
+    #[error("the profile cannot be sent: {0}")]
+    Send(#[source] io::Error),
     /// The server answered with this status, which is not between 200 and 299.
+    #[error("the server refused the profile with the status {0}")]
     Refused(u16),
-}
-
-impl fmt::Display for PushError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoProfile(status, line) => write!(f, "no profile ({status}): {line}"),
-            Self::Send(error) => write!(f, "the profile cannot be sent: {error}"),
-            Self::Refused(status) => write!(f, "the server refused the profile with the status {status}"),
-        }
-    }
-}
-
-impl std::error::Error for PushError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Send(error) => Some(error),
-            _ => None,
-        }
-    }
 }
 
 impl PyroscopePush {

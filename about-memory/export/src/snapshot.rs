@@ -1,11 +1,11 @@
 //! Converts heap snapshots to [`StackProfile`]: nodes by the stacks that allocated them.
 
-use core::fmt;
 use std::time::Duration;
 
 use heap_graph::census::{CensusError, CensusFrame, CensusKey, CensusStack, StackKey};
 use heap_graph::{Breakdown, CensusReport, Graph, census as count_nodes};
 use rustc_hash::FxHashMap;
+use thiserror::Error;
 
 use crate::stack_profile::{NO_STACK, amount};
 use crate::{
@@ -17,30 +17,15 @@ use crate::{
 const MAX_FRAMES: usize = 512;
 
 /// The reason why a heap snapshot cannot be converted to stacks.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SnapshotExportError {
     /// The nodes cannot be counted.
+    #[error("{0}")]
     Census(CensusError),
     /// The bytes of equal nodes exceed 63 bits.
-    Export(ExportError),
-}
-
-impl fmt::Display for SnapshotExportError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Census(error) => error.fmt(f),
-            Self::Export(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for SnapshotExportError {}
-
-impl From<ExportError> for SnapshotExportError {
-    fn from(error: ExportError) -> Self {
-        Self::Export(error)
-    }
+    #[error(transparent)]
+    Export(#[from] ExportError),
 }
 
 /// The nodes that are reachable from the root, by allocation stack. The label `type` is their class or type. Bytes are

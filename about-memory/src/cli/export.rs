@@ -125,18 +125,12 @@ pub(crate) struct ExportCommand {
 }
 
 /// The error of [`ExportCommand::report`] for a dump or a recording of DMD. Contains the kind of the file.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "is a {0} of DMD and has no reports; the formats of {0}s are pprof, dhat, speedscope, heaptrack, firefox-profiler, \
+     folded and parquet"
+)]
 struct NoReports(&'static str);
-
-impl std::fmt::Display for NoReports {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self(kind) = self;
-        let formats = "pprof, dhat, speedscope, heaptrack, firefox-profiler, folded and parquet";
-        write!(f, "is a {kind} of DMD and has no reports; the formats of {kind}s are {formats}")
-    }
-}
-
-impl std::error::Error for NoReports {}
 
 impl ExportCommand {
     /// Returns the kinds of files that the format can be made from.

@@ -1,7 +1,6 @@
 //! Checks an executable file before it runs: whether the loader would preload a library, and whether the program would
 //! call the library.
 
-use core::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -9,58 +8,46 @@ use std::path::{Path, PathBuf};
 use object::read::ReadCache;
 use object::read::elf::{FileHeader, ProgramHeader as _};
 use object::{Architecture, Object as _, ObjectSection as _, ObjectSymbol as _};
+use thiserror::Error;
 
 use crate::platform;
 
 /// The reason why a preloaded library cannot record a program.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LaunchObstacle {
     /// The file cannot be read.
+    #[error("cannot be read: {0}")]
     Unreadable(io::Error),
     /// The file is neither an executable of this system nor a script.
+    #[error("is neither an executable of this system nor a script")]
     NotExecutable,
     /// The program is statically linked, so it has no loader.
+    #[error("is statically linked, so libdmd.so cannot be preloaded; wrap its allocator in dmd::Dmd")]
     Static,
     /// The program runs with the rights of another user, so the loader ignores `$LD_PRELOAD`.
+    #[error(
+        "is setuid, setgid or has capabilities, so the loader ignores LD_PRELOAD; run a copy without them"
+    )]
     Privileged,
     /// The program contains its own `malloc` and calls it instead of the library's.
+    #[error(
+        "contains its own malloc, so it does not call the malloc of libdmd.so; wrap its allocator in dmd::Dmd"
+    )]
     OwnMalloc,
     /// The program is built with this sanitizer, whose library must be loaded before all other libraries.
+    #[error("is built with {0}, whose library must be loaded before libdmd.so; build without {0}")]
     Sanitizer(&'static str),
     /// The program is for another machine architecture than the library.
+    #[error("is for another machine architecture than libdmd.so")]
     OtherMachine,
     /// The program's loader belongs to another C library.
+    #[error("uses the loader {0}, which does not belong to the GNU C library")]
     OtherLoader(String),
     /// The file is a script, and its interpreter has this obstacle.
+    #[error("is a script, and {0} {1}")]
     Interpreter(PathBuf, Box<LaunchObstacle>),
 }
-
-impl fmt::Display for LaunchObstacle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreadable(error) => write!(f, "cannot be read: {error}"),
-            Self::NotExecutable => f.write_str("is neither an executable of this system nor a script"),
-            Self::Static => {
-                f.write_str("is statically linked, so libdmd.so cannot be preloaded; wrap its allocator in dmd::Dmd")
-            }
-            Self::Privileged => {
-                f.write_str("is setuid, setgid or has capabilities, so the loader ignores LD_PRELOAD; run a copy without them")
-            }
-            Self::OwnMalloc => {
-                f.write_str("contains its own malloc, so it does not call the malloc of libdmd.so; wrap its allocator in dmd::Dmd")
-            }
-            Self::Sanitizer(name) => {
-                write!(f, "is built with {name}, whose library must be loaded before libdmd.so; build without {name}")
-            }
-            Self::OtherMachine => f.write_str("is for another machine architecture than libdmd.so"),
-            Self::OtherLoader(loader) => write!(f, "uses the loader {loader}, which does not belong to the GNU C library"),
-            Self::Interpreter(path, obstacle) => write!(f, "is a script, and {} {obstacle}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for LaunchObstacle {}
 
 /// At most this many scripts in a chain of interpreters are followed, as in Linux.
 const MOST_SCRIPTS: usize = 5;

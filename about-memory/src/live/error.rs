@@ -1,6 +1,5 @@
 //! Errors of requests to running processes.
 
-use core::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,38 +7,70 @@ use std::time::Duration;
 use memory_report::ReadError;
 use memory_reporter::live::ListenError;
 use memory_reporter::live::VERSION;
+use thiserror::Error;
 
 use crate::platform::ConnectError;
 
 /// The reason why a request to a process failed.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LiveError {
     /// The folder of sockets cannot be used.
+    #[error(transparent)]
     Folder(ListenError),
     /// The process has no socket.
+    #[error(
+        "does not listen: start it with `about-memory run --listen` or ABOUT_MEMORY=listen, or call \
+         memory_reporter::listen() in it"
+    )]
     NotListening,
     /// The file at the path of the process's socket is not a socket, or belongs to another user.
+    #[error("its socket's file is not a socket of this user")]
     Foreign,
     /// The process did not answer within this time.
+    #[error("did not answer within {0:?}")]
     TimedOut(Duration),
     /// The process answers no requests for heap snapshots.
+    #[error(
+        "offers no heap snapshot: its program has to call \
+         heap_graph::answer_snapshots(|roots| roots.add(\"name\", &VALUE)).forever()"
+    )]
     NoSnapshots,
     /// DMD does not record the process.
+    #[error(
+        "DMD does not record it: start it with `about-memory run`, or with DMD=1 if its allocator is dmd::Dmd"
+    )]
     NotRecorded,
     /// The process listens, but cannot make copies of itself.
+    #[error(
+        "makes no copies of itself: its version of DMD is too old, or DMD does not record it; start it with \
+         `about-memory run`"
+    )]
     NoCopies,
     /// DMD in the process does not wait for requests to record (`--wait-for-track`, or `Dmd::on_request`).
+    #[error(
+        "DMD does not wait for requests in it: start it with `about-memory run --wait-for-track`, or declare \
+         dmd::Dmd::on_request as its allocator"
+    )]
     NotTracked,
     /// The process refused with this message.
+    #[error("refused: {0}")]
     Refused(String),
     /// The process closed the connection without an answer.
+    #[error("closed the connection without an answer")]
     NoAnswer,
     /// The process ended while DMD recorded it on request.
+    #[error("ended while DMD recorded it")]
     Ended,
     /// The process replaced itself by another program while DMD recorded it on request.
+    #[error("replaced itself by another program while DMD recorded it")]
     Replaced,
     /// The process speaks another version of the protocol.
+    #[error(
+        "{} speaks version {version} of the protocol, and this about-memory version {VERSION}: use the about-memory \
+         of the same release as its memory-reporter",
+        .name.as_deref().unwrap_or("its program")
+    )]
     Version {
         /// The name of the process; `None` if the answer does not contain it.
         name: Option<String>,
@@ -47,13 +78,17 @@ pub enum LiveError {
         version: u64,
     },
     /// The answer is neither what was requested nor a refusal.
+    #[error("sent an answer that about-memory does not understand")]
     Garbage,
     /// The answer is a damaged report.
-    Report(ReadError),
+    #[error("sent a damaged report: {0}")]
+    Report(#[source] ReadError),
     /// The connection broke.
-    Io(io::Error),
+    #[error("the connection broke: {0}")]
+    Io(#[source] io::Error),
     /// A file could not be written.
-    Write(PathBuf, io::Error),
+    #[error("{0}: cannot be written: {1}")]
+    Write(PathBuf, #[source] io::Error),
 }
 
 impl LiveError {
@@ -93,62 +128,6 @@ impl LiveError {
             }
             ReadError::Empty => Self::NoAnswer,
             error => Self::Report(error),
-        }
-    }
-}
-
-impl fmt::Display for LiveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Folder(error) => write!(f, "{error}"),
-            Self::NotListening => f.write_str(
-                "does not listen: start it with `about-memory run --listen` or ABOUT_MEMORY=listen, or call \
-                 memory_reporter::listen() in it",
-            ),
-            Self::Foreign => f.write_str("its socket's file is not a socket of this user"),
-            Self::TimedOut(timeout) => write!(f, "did not answer within {timeout:?}"),
-            Self::NoSnapshots => f.write_str(
-                "offers no heap snapshot: its program has to call \
-                 heap_graph::answer_snapshots(|roots| roots.add(\"name\", &VALUE)).forever()",
-            ),
-            Self::NotRecorded => f.write_str(
-                "DMD does not record it: start it with `about-memory run`, or with DMD=1 if its allocator is dmd::Dmd",
-            ),
-            Self::NoCopies => f.write_str(
-                "makes no copies of itself: its version of DMD is too old, or DMD does not record it; start it with \
-                 `about-memory run`",
-            ),
-            Self::NotTracked => f.write_str(
-                "DMD does not wait for requests in it: start it with `about-memory run --wait-for-track`, or declare \
-                 dmd::Dmd::on_request as its allocator",
-            ),
-            Self::Refused(message) => write!(f, "refused: {message}"),
-            Self::Ended => f.write_str("ended while DMD recorded it"),
-            Self::Replaced => f.write_str("replaced itself by another program while DMD recorded it"),
-            Self::NoAnswer => f.write_str("closed the connection without an answer"),
-            Self::Version { name, version } => {
-                let name = name.as_deref().unwrap_or("its program");
-                write!(
-                    f,
-                    "{name} speaks version {version} of the protocol, and this about-memory version {VERSION}: use the \
-                     about-memory of the same release as its memory-reporter"
-                )
-            }
-            Self::Garbage => f.write_str("sent an answer that about-memory does not understand"),
-            Self::Report(error) => write!(f, "sent a damaged report: {error}"),
-            Self::Io(error) => write!(f, "the connection broke: {error}"),
-            Self::Write(path, error) => write!(f, "{}: cannot be written: {error}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for LiveError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Folder(error) => Some(error),
-            Self::Report(error) => Some(error),
-            Self::Io(error) | Self::Write(_, error) => Some(error),
-            _ => None,
         }
     }
 }

@@ -1,10 +1,9 @@
 //! Queries of a front end about snapshots. Equal queries share one computation.
 
-use core::fmt;
-
 use heap_graph::Breakdown;
 use heap_graph::census::BreakdownError;
 use serde::Deserialize;
+use thiserror::Error;
 
 use super::id::SnapshotId;
 
@@ -19,31 +18,15 @@ const MAX_PATHS: usize = 100;
 pub struct GroupBy(String);
 
 /// The reason why a text is not a breakdown.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum GroupByError {
     /// The text has more than 4096 bytes.
+    #[error("a breakdown has at most {MAX_TEXT} bytes")]
     TooLong,
     /// The text is neither the name of a breakdown nor a breakdown in JSON.
+    #[error(transparent)]
     Breakdown(BreakdownError),
-}
-
-impl fmt::Display for GroupByError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLong => write!(f, "a breakdown has at most {MAX_TEXT} bytes"),
-            Self::Breakdown(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for GroupByError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Breakdown(error) => Some(error),
-            Self::TooLong => None,
-        }
-    }
 }
 
 impl TryFrom<String> for GroupBy {

@@ -4,6 +4,8 @@ use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
 
+use thiserror::Error;
+
 use crate::dump::RecordingOutline;
 
 /// A time of a recording: seconds after its start, its peak, or its end.
@@ -29,16 +31,9 @@ pub enum Moment {
 }
 
 /// The error for a text that is not a [`Moment`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("'{0}' is not peak, end, or a time such as 12.5s, 300ms or 1m30s")]
 pub struct MomentError(String);
-
-impl fmt::Display for MomentError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is not peak, end, or a time such as 12.5s, 300ms or 1m30s", self.0)
-    }
-}
-
-impl std::error::Error for MomentError {}
 
 const UNITS: [(&str, f64); 5] = [("ms", 1e-3), ("us", 1e-6), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
