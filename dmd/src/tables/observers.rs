@@ -100,7 +100,7 @@ pub(crate) fn any() -> bool {
 }
 
 /// Sets the observer of a place. The observer is not on yet. A fork takes the locks of all registered observers, so
-/// each observer must register before the process can have a second thread.
+/// each observer must register before the engine handles forks, or before the process can have a second thread.
 pub(crate) fn register(place: ObserverPlace, observer: &'static dyn Observer) {
     OBSERVERS[place as usize].get_or_init(|| observer);
 }

@@ -25,8 +25,11 @@ const HIGH: c_int = 900;
 /// the pipe.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Makes the pipe. Called at the start of the process.
+/// Makes the pipe, unless an earlier attachment has made it. Called at the start of the process, or by an attachment.
 pub(crate) fn prepare() {
+    if end(0).is_some() && end(1).is_some() {
+        return;
+    }
     let mut ends: [c_int; 2] = [-1; 2];
     // SAFETY: `ends` is a place for two descriptors.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) } != 0 {
