@@ -90,6 +90,7 @@ pub struct AnalyzeOptions {
     pub(crate) row_limit: usize,
     pub(crate) estimate: bool,
     pub(crate) reporters: bool,
+    pub(crate) resident: bool,
 }
 
 impl Default for AnalyzeOptions {
@@ -110,6 +111,7 @@ impl Default for AnalyzeOptions {
             row_limit: 999,
             estimate: false,
             reporters: false,
+            resident: false,
         }
     }
 }
@@ -226,6 +228,14 @@ impl AnalyzeOptions {
     #[must_use]
     pub fn reporters(mut self, reporters: bool) -> Self {
         self.reporters = reporters;
+        self
+    }
+
+    /// Sets whether a difference also has the records whose blocks are the same but whose resident bytes changed.
+    /// Records of equal bytes are then sorted by their resident bytes. Default: no.
+    #[must_use]
+    pub fn resident(mut self, resident: bool) -> Self {
+        self.resident = resident;
         self
     }
 
