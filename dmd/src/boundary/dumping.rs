@@ -121,6 +121,9 @@ fn write_here(output: &DumpOutput) -> c_int {
 }
 
 pub(crate) unsafe extern "C" fn local_reset(options: *const c_char) -> c_int {
+    if !ENGINE.records() {
+        return NOT_RUNNING;
+    }
     // SAFETY: the caller passes a string that ends in 0.
     let words = unsafe { CStr::from_ptr(options) }.to_bytes();
     // The options contain references to the words.
@@ -169,7 +172,7 @@ pub(crate) fn process_ends() {
     if slot().guard.is_set() {
         // A signal handler has interrupted an allocation and ends the process: the allocation never continues.
         if !fork::locks_are_free() {
-            return log::say(format_args!("no dump: the process ends in the middle of an allocation"));
+            return log::say_failure(format_args!("no dump: the process ends in the middle of an allocation"));
         }
         slot().guard.clear();
     }
