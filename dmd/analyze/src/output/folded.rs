@@ -122,9 +122,7 @@ struct FoldedLine {
 impl FoldedLine {
     /// Adds a frame if there is room. Returns whether it added the frame. Ignores an empty name.
     fn push(&mut self, name: &str) -> bool {
-        if self.text.len() + name.len() >= self.room {
-            return false;
-        }
+        let before = self.text.len();
         if !self.text.is_empty() {
             self.text.push(';');
         }
@@ -136,6 +134,11 @@ impl FoldedLine {
                 c => self.text.push(c),
             }
         }
-        true
+        // An escaped character is longer than the character.
+        let fits = self.text.len() < self.room;
+        if !fits {
+            self.text.truncate(before);
+        }
+        fits
     }
 }
