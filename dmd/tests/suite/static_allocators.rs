@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::recordings::replay::Recording;
 use crate::support::{c_program, compile, count, preloaded, read_dump, succeed, victim};
 
 fn number(value: &Value) -> u64 {
@@ -54,6 +55,79 @@ fn jemalloc() {
 #[test]
 fn an_allocator_written_in_rust() {
     check(victim("linked_mapped"));
+}
+
+/// The dumps of `linked/stories.rs`: of the first process, of its child, and of the program that it starts. Each
+/// dump agrees with the recording, if there is one.
+fn stories(name: &str, options: &str) -> [Value; 3] {
+    let folder = tempfile::tempdir().unwrap();
+    let options = format!("{options} --stacks=full --quiet --dump-at-exit --output=d-%p.json");
+    let mut command = preloaded(victim(name), &options);
+    succeed(command.arg("stories").current_dir(folder.path()));
+    let names = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let dumps = names.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
+    let mut dumps: Vec<(u64, Value)> = dumps
+        .map(|path| {
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            let recording = folder.path().join(format!("r-{}.dmdrec", &name[2..]));
+            if recording.exists() {
+                let state = Recording::read(recording).replay();
+                assert_eq!(state.faults, 0);
+                for bytes in SIZES {
+                    let live = state.blocks.values().filter(|block| block.requested == bytes).count();
+                    assert_eq!(live as u64, has(&read_dump(&path), bytes), "{name}: {bytes}");
+                }
+            }
+            let dump = read_dump(&path);
+            let order = if has(&dump, 3003) > 0 { 2 } else { u64::from(has(&dump, 3002) > 0) };
+            (order, dump)
+        })
+        .collect();
+    dumps.sort_by_key(|(order, _)| *order);
+    let dumps: Vec<Value> = dumps.into_iter().map(|(_, dump)| dump).collect();
+    dumps.try_into().unwrap()
+}
+
+/// The sizes of the blocks that live at the end.
+const SIZES: [u64; 5] = [3001, 3002, 3003, 3004, 104];
+
+/// The number of blocks of this size.
+fn has(dump: &Value, bytes: u64) -> u64 {
+    count(dump, |block| block["req"] == bytes)
+}
+
+/// Threads, `fork`, `exec`, the peak, recordings and reporters.
+#[test]
+fn all_views_have_the_blocks() {
+    for name in ["linked_jemalloc", "linked_mimalloc"] {
+        stories(name, "--mode=live --record=r-%p.dmdrec");
+        let [first, child, other] = stories(name, "");
+        let sizes = |dump: &Value| SIZES.map(|bytes| has(dump, bytes));
+        assert_eq!(sizes(&first), [30, 0, 0, 150, 100_000], "{name}");
+        assert_eq!(sizes(&child), [20, 5, 0, 150, 0], "{name}");
+        assert_eq!(sizes(&other), [0, 0, 7, 0, 0], "{name}");
+        // At the peak, the 500 blocks were live, which are not live at the end.
+        assert_eq!(has(&child, 30_005), 0, "{name}");
+        let at_peak = child["peak"]["bytes"].as_u64().unwrap();
+        assert!((500 * 30_005..600 * 30_005).contains(&at_peak), "{name}: {at_peak}");
+        for dump in [&first, &child] {
+            let is_marked = |block: &Value| block["reps"].as_array().is_some_and(|reps| reps.len() == 1);
+            assert_eq!(count(dump, |block| block["req"] == 3007 && is_marked(block)), 10, "{name}");
+            assert_eq!(dump["dropped"]["frees"], Value::Null, "{name}");
+        }
+    }
+}
+
+/// The chance of a block of 104 bytes is 2.5 %, so 2,507 of 100,000 blocks are expected, with a deviation of 50.
+#[test]
+fn samples_have_the_blocks() {
+    for name in ["linked_jemalloc", "linked_mimalloc"] {
+        let [first, _, other] = stories(name, "--sample-bytes=4096 --seed=1");
+        let sampled = has(&first, 104);
+        assert!((2200..2800).contains(&sampled), "{name}: {sampled}");
+        assert!(has(&other, 3003) <= 7, "{name}");
+        assert_eq!(first["dropped"]["frees"], Value::Null, "{name}");
+    }
 }
 
 /// The folder `$LINKED_PROGRAMS` has the programs of `tests/linked/check`: one folder for each way to build them.
