@@ -24,7 +24,7 @@ pub(super) enum ParquetTable {
 #[derive(Args)]
 #[command(next_help_heading = "Options of the format parquet")]
 pub(super) struct TableArguments {
-    /// Add the run to the tables in this folder, as TABLE/date=DATE/service=NAME/ID.parquet, and print the names of the
+    /// Add the run to the tables in this folder, as TABLE/date=DATE/service_folder=NAME/ID.parquet, and print the names of the
     /// files. The same run always gets the same name.
     #[arg(long, value_name = "FOLDER", conflicts_with = "output")]
     pub(super) append_to: Option<PathBuf>,
