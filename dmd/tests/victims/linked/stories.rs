@@ -1,6 +1,8 @@
 //! What a program with a static allocator does besides allocating: threads, children, other programs and
 //! reporters. Each kind of block has its own size. Usage, under `libdmd.so`: `linked_* stories`.
 
+#![allow(clippy::mem_forget, reason = "blocks stay live")]
+
 use std::hint::black_box;
 use std::mem::forget;
 use std::process::Command;
