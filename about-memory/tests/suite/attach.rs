@@ -1,5 +1,8 @@
 //! `about-memory attach` and `about-memory detach`, with programs that run already.
 
+mod allocators;
+mod as_preloaded;
+mod environments;
 mod refusals;
 mod rounds;
 

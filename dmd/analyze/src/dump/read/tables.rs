@@ -179,6 +179,7 @@ impl<R: Read> DumpReader<'_, R> {
             statistics: self.statistics,
             allocators: self.allocators,
             unseen_frees: self.unseen_frees,
+            older_bytes: self.older_bytes,
             outline: None,
             sample,
         };
