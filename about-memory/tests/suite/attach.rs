@@ -3,6 +3,7 @@
 mod allocators;
 mod as_preloaded;
 mod environments;
+mod older_blocks;
 mod refusals;
 mod rounds;
 

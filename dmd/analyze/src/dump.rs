@@ -136,6 +136,8 @@ pub struct Dump {
     pub(crate) unseen_frees: u64,
     /// The bytes of blocks from before an attachment.
     pub(crate) older_bytes: u64,
+    /// The number of blocks at the end of the list that DMD did not record.
+    pub(crate) older: usize,
     /// The facts of the recording; only dumps from a recording have them.
     pub(crate) outline: Option<RecordingOutline>,
     /// The sample by bytes; `None` if the dump is not a sample.
@@ -168,6 +170,7 @@ impl Dump {
             allocators: Vec::new(),
             unseen_frees: 0,
             older_bytes: 0,
+            older: 0,
             outline: None,
             sample: None,
         }

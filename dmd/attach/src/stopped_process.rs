@@ -141,7 +141,7 @@ fn change_stopped(
         let pc = arch::pc(&registers);
         let is_between =
             |change: &PlannedChange| (change.at + 1..change.at + arch::CHANGED_TOGETHER).contains(&pc);
-        if arch::CHANGED_TOGETHER > 0 && changes.iter().any(is_between) {
+        if changes.iter().any(is_between) {
             return Err("a thread is between two of its instructions; try again".to_owned());
         }
     }

@@ -177,7 +177,8 @@ fn commands_ask_an_attached_process() {
     let url = serde_json::from_str::<Value>(&line).unwrap()["url"].as_str().unwrap().to_owned();
     let processes = ask(&url, "/api/processes");
     let all = processes["processes"].as_array().unwrap();
-    assert!(all.iter().any(|process| process["pid"].to_string() == pid), "{processes}");
+    let number: u64 = pid.parse().unwrap();
+    assert!(all.iter().any(|process| process["pid"] == number), "{processes}");
     server.kill().unwrap();
     server.wait().unwrap();
 

@@ -30,13 +30,9 @@ int main(int count, char **words) {
 }
 ";
 
-/// Whether this process may start processes of other users.
+/// Whether this process may start processes of other users. Without that right, tests leave these out.
 fn is_root() -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root {
-        eprintln!("left out: only root can start processes of other users");
-    }
-    is_root
+    rustix::process::geteuid().is_root()
 }
 
 /// A folder that all users can read, with the program.
@@ -283,7 +279,6 @@ fn a_program_with_musl() {
     let folder = folder();
     let has_musl = Command::new("musl-gcc").arg("--version").output().is_ok();
     if !has_musl {
-        eprintln!("left out: no musl-gcc");
         return;
     }
     let source = folder.path().join("musl.c");

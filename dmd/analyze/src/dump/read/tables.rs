@@ -180,6 +180,7 @@ impl<R: Read> DumpReader<'_, R> {
             allocators: self.allocators,
             unseen_frees: self.unseen_frees,
             older_bytes: self.older_bytes,
+            older: 0,
             outline: None,
             sample,
         };
