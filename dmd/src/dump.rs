@@ -35,6 +35,7 @@ use crate::system::slot::Inside;
 use crate::tables::block_table::TableBlock;
 use crate::tables::linked_allocators;
 use crate::tables::mark::{BlockReport, FaultKind, PathId};
+use crate::tables::older_blocks::OLDER_BLOCKS;
 use crate::tables::trace_id::TraceId;
 use at_peak::{AtPeak, LiveStacks};
 use blocks::{BlockKind, KindAmount, LiveBlocks, LiveTotals};
@@ -507,6 +508,9 @@ impl<W: Write> DumpWriter<W> {
         }
         json.end('}')?;
 
+        if OLDER_BLOCKS.in_use() > 0 {
+            json.number("olderBytes", OLDER_BLOCKS.in_use())?;
+        }
         Self::linked_allocators(json)?;
         json.open("modules", '[')?;
         for module in self.modules.iter() {

@@ -122,6 +122,7 @@ cfg_if::cfg_if! {
             pub use crate::system::internal_alloc::InternalAllocator;
             pub use crate::system::log::say_text as say;
             pub use crate::tables::linked_allocators::LinkedAllocator;
+            pub use crate::tables::older_blocks::OLDER_BLOCKS;
             pub use crate::tables::stack::system_call_at;
         }
     } else {

@@ -13,6 +13,8 @@ pub(crate) mod logs;
 pub(crate) mod mappings;
 pub(crate) mod mark;
 pub(crate) mod observers;
+#[cfg_attr(engine = "portable", allow(dead_code, reason = "only `libdmd.so` is attached"))]
+pub(crate) mod older_blocks;
 #[allow(unsafe_code, reason = "segments that are never unmapped, and the clock")]
 pub(crate) mod peak;
 pub(crate) mod pending;

@@ -6,6 +6,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use about_memory::launch::contains_dmd;
+use dmd_analyze::program::bytes;
 use dmd_analyze::{Dump, DumpAllocator};
 use dmd_redirect::elf::ElfFile;
 use dmd_redirect::{AllocatorPlan, FileImage, plan_redirects};
@@ -20,8 +21,8 @@ pub(super) fn plan_lines(program: &Path) -> Vec<String> {
     plans.iter().map(|plan| plan.to_string()).collect()
 }
 
-/// Returns a line for each allocator whose blocks are missing in a dump or a recording, and a line if ends of blocks are
-/// missing.
+/// Returns a line for each allocator whose blocks are missing in a dump or a recording, a line if blocks from before an
+/// attachment are missing, and a line if ends of blocks are missing.
 pub(super) fn gap_lines(dump: &Dump) -> Vec<String> {
     let mut lines: Vec<String> = if dump.allocators().is_empty() {
         // Recordings do not contain the list. The file gives the same answer, if it has not changed.
@@ -37,6 +38,17 @@ pub(super) fn gap_lines(dump: &Dump) -> Vec<String> {
         });
         gaps.collect()
     };
+    if dump.older_bytes() > 0 {
+        let older = dump.older_bytes();
+        let recorded: f64 =
+            dump.blocks().map(|blocks| (blocks.all_requested() + blocks.all_slop()) as f64).sum();
+        let share = older as f64 / (older as f64 + recorded) * 100.0;
+        let when = if dump.sample().is_some() { "at the attachment" } else { "now" };
+        lines.push(format!(
+            "blocks from before the attachment are not shown: {} {when}, about {share:.0} % of the heap",
+            bytes(older.into())
+        ));
+    }
     if dump.unseen_frees() > 0 && !dump.allocators().is_empty() {
         lines.push(format!(
             "DMD did not see the end of {} blocks: its figures for live blocks are too high",

@@ -1,5 +1,9 @@
 //! `about-memory attach` and `about-memory detach`, with programs that run already.
 
+mod allocators;
+mod as_preloaded;
+mod environments;
+mod older_blocks;
 mod refusals;
 mod rounds;
 

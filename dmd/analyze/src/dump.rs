@@ -134,6 +134,10 @@ pub struct Dump {
     pub(crate) allocators: Vec<DumpAllocator>,
     /// The number of blocks whose end DMD did not see.
     pub(crate) unseen_frees: u64,
+    /// The bytes of blocks from before an attachment.
+    pub(crate) older_bytes: u64,
+    /// The number of blocks at the end of the list that DMD did not record.
+    pub(crate) older: usize,
     /// The facts of the recording; only dumps from a recording have them.
     pub(crate) outline: Option<RecordingOutline>,
     /// The sample by bytes; `None` if the dump is not a sample.
@@ -165,6 +169,8 @@ impl Dump {
             statistics: None,
             allocators: Vec::new(),
             unseen_frees: 0,
+            older_bytes: 0,
+            older: 0,
             outline: None,
             sample: None,
         }

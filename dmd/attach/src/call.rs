@@ -9,7 +9,7 @@ use std::io;
 
 use crate::arch::{self, ThreadRegisters};
 use crate::error::AttachError;
-use crate::ptrace::{HasteGuard, TraceEvent, TracedThread};
+use crate::ptrace::{PriorityGuard, TraceEvent, TracedThread};
 use crate::target::TargetProcess;
 
 /// Signals of faults, which cannot wait.
@@ -28,12 +28,12 @@ pub(crate) struct CallingThread<'t> {
     stack: u64,
     is_alive: bool,
     /// The thread runs before others during the calls, if the system allows it.
-    _haste: HasteGuard,
+    _priority: PriorityGuard,
 }
 
 impl<'t> CallingThread<'t> {
     pub(crate) fn new(target: &'t TargetProcess, thread: TracedThread) -> io::Result<Self> {
-        let haste = HasteGuard::new(thread.number());
+        let priority = PriorityGuard::for_thread(thread.number());
         let registers = thread.registers()?;
         let vectors = thread.vectors()?;
         let mask = thread.mask()?;
@@ -49,7 +49,7 @@ impl<'t> CallingThread<'t> {
             own_stack: stack,
             stack,
             is_alive: true,
-            _haste: haste,
+            _priority: priority,
         })
     }
 

@@ -2,8 +2,9 @@
 //! for as long as a function runs. After the references in objects have changed, no thread makes new copies of the old
 //! addresses. So each thread is stopped once, on its own, and its copies change, too.
 
-use std::collections::HashMap;
+use core::time::Duration;
 use std::io;
+use std::time::Instant;
 
 use crate::arch::{self, ThreadRegisters};
 use crate::ptrace::TracedThread;
@@ -15,10 +16,11 @@ const MOST: u64 = 1 << 20;
 const TRIES: usize = 5;
 
 /// Replaces the old addresses by the new ones in all threads. Returns the number of replaced copies.
-pub(crate) fn replace(target: &TargetProcess, moved: &[(u64, u64)]) -> io::Result<usize> {
-    let moved: HashMap<u64, u64> = moved.iter().copied().collect();
+///
+/// Also returns the longest time for which a thread was stopped.
+pub(crate) fn replace(target: &TargetProcess, moved: &[(u64, u64)]) -> io::Result<(usize, Duration)> {
     let mappings = target.mappings()?;
-    let mut replaced = 0;
+    let (mut replaced, mut longest) = (0, Duration::ZERO);
     for thread in target.threads()? {
         let fails = |call| !arch::MAKES_CALLS_AGAIN && arch::is_not_restarted(call);
         if thread.is_stuck || thread.system_call.is_some_and(fails) {
@@ -27,7 +29,10 @@ pub(crate) fn replace(target: &TargetProcess, moved: &[(u64, u64)]) -> io::Resul
         for _ in 0..TRIES {
             match TracedThread::stop(thread.number) {
                 Ok(Some(stopped)) => {
-                    replaced += replace_in(target, &stopped, &mappings, &moved)?;
+                    let since = Instant::now();
+                    replaced += replace_in(target, &stopped, &mappings, moved)?;
+                    drop(stopped);
+                    longest = longest.max(since.elapsed());
                     break;
                 }
                 // A signal arrives: try again.
@@ -37,15 +42,19 @@ pub(crate) fn replace(target: &TargetProcess, moved: &[(u64, u64)]) -> io::Resul
             }
         }
     }
-    Ok(replaced)
+    Ok((replaced, longest))
 }
 
-fn replace_in(
+/// Replaces the addresses that one thread holds.
+pub(crate) fn replace_in(
     target: &TargetProcess,
     thread: &TracedThread,
     mappings: &[TargetMapping],
-    moved: &HashMap<u64, u64>,
+    moved: &[(u64, u64)],
 ) -> io::Result<usize> {
+    let new_address = |value: u64| moved.iter().find(|(old, _)| *old == value).map(|(_, new)| *new);
+    let (lowest, highest) =
+        moved.iter().fold((u64::MAX, 0), |(low, high), (old, _)| (low.min(*old), high.max(*old)));
     let mut registers: ThreadRegisters = thread.registers()?;
     let again = arch::making_the_call_again(&registers);
     if let Some(again) = again.filter(|_| !target.has_pending_signal(thread.number())) {
@@ -54,8 +63,8 @@ fn replace_in(
     }
     let mut replaced = 0;
     arch::for_each_kept(&mut registers, |value| {
-        if let Some(new) = moved.get(value) {
-            *value = *new;
+        if let Some(new) = new_address(*value) {
+            *value = new;
             replaced += 1;
         }
     });
@@ -70,7 +79,10 @@ fn replace_in(
         return Ok(replaced);
     }
     for (number, word) in stack.as_chunks::<8>().0.iter().enumerate() {
-        if let Some(new) = moved.get(&u64::from_le_bytes(*word)) {
+        let value = u64::from_le_bytes(*word);
+        if (lowest..=highest).contains(&value)
+            && let Some(new) = new_address(value)
+        {
             target.write(start + 8 * number as u64, &new.to_le_bytes())?;
             replaced += 1;
         }

@@ -37,6 +37,8 @@ pub enum AttachError {
     OtherLibrary(String),
     /// The program is built with a sanitizer.
     Sanitizer,
+    /// The loader of the process cannot open a descriptor by its name.
+    NoKernelFiles,
     /// The process has a filter of system calls.
     Filter,
     /// The processor checks return addresses of the process by a shadow stack.
@@ -87,6 +89,9 @@ impl fmt::Display for AttachError {
                 write!(f, "the program uses the loader {loader}; libdmd.so needs the GNU C library")
             }
             Self::Sanitizer => f.write_str("the program is built with a sanitizer, which has its own malloc"),
+            Self::NoKernelFiles => f.write_str(
+                "/proc is not mounted in its root, so its loader cannot open libdmd.so: mount it there",
+            ),
             Self::Filter => f.write_str(
                 "the program filters its own system calls, and the filter may end it: \
                  --with-filter attaches nevertheless",

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _};
 use std::time::Instant;
 
 use crate::error::AttachError;
-use crate::ptrace::HasteGuard;
+use crate::ptrace::PriorityGuard;
 
 /// Runs `work` in a child process, and returns its text. The child outlives this process, if necessary.
 ///
@@ -39,9 +39,9 @@ pub(crate) fn run(longest: Duration, work: impl FnOnce() -> String) -> Result<St
             // SAFETY: the action is a constant of the C library.
             unsafe { libc::signal(signal, libc::SIG_IGN) };
         }
-        let haste = HasteGuard::new(0);
+        let priority = PriorityGuard::for_this_thread();
         let text = work();
-        drop(haste);
+        drop(priority);
         let _ = to.write_all(text.as_bytes());
         // SAFETY: the function ends the process.
         unsafe { libc::_exit(0) };

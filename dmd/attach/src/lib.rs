@@ -26,6 +26,7 @@
 //! keeper      a process of its own that makes the steps, so that a thread always gets its registers back
 //! call        one call of a function by a stopped thread
 //! copies      addresses of functions in registers and on stacks
+//! stopped_process   changes of code while all threads are stopped
 //! moment      chooses the thread
 //! unwind      the frames of a stopped thread
 //! object      an ELF object in the memory of the process: symbols, unwind tables
@@ -56,6 +57,7 @@ cfg_if::cfg_if! {
         #[allow(unsafe_code, reason = "system calls")]
         mod ptrace;
         mod session;
+        mod stopped_process;
         mod target;
         mod unwind;
 

@@ -41,14 +41,24 @@ impl TracedThread {
     /// Stops a thread. Returns `None` if the thread is at the point of getting a signal or of a stop of the whole
     /// process: it continues.
     pub(crate) fn stop(number: u32) -> io::Result<Option<Self>> {
+        Self::tell_to_stop(number)?.wait_for_stop()
+    }
+
+    /// Tells a thread to stop. [`wait_for_stop`](Self::wait_for_stop) follows.
+    pub(crate) fn tell_to_stop(number: u32) -> io::Result<Self> {
         request(libc::PTRACE_SEIZE, number, 0, 0)?;
-        let mut thread = Self { number, is_stopped: false, kept_signal: 0 };
+        let thread = Self { number, is_stopped: false, kept_signal: 0 };
         request(libc::PTRACE_INTERRUPT, number, 0, 0)?;
-        match thread.wait()? {
-            TraceEvent::Stopped => Ok(Some(thread)),
+        Ok(thread)
+    }
+
+    /// Waits until the thread has stopped. The result is that of [`stop`](Self::stop).
+    pub(crate) fn wait_for_stop(mut self) -> io::Result<Option<Self>> {
+        match self.wait()? {
+            TraceEvent::Stopped => Ok(Some(self)),
             TraceEvent::GroupStopped => Ok(None),
             TraceEvent::Signal(signal) => {
-                thread.let_go(signal);
+                self.let_go(signal);
                 Ok(None)
             }
             TraceEvent::Ended => Err(io::Error::from_raw_os_error(libc::ESRCH)),
@@ -235,27 +245,76 @@ fn request(request: libc::c_uint, thread: u32, address: usize, data: usize) -> i
 }
 
 /// Gives a thread the highest priority, until dropped. Only root may do that: for others the priority stays.
-pub(crate) struct HasteGuard {
+pub(crate) struct PriorityGuard {
     thread: u32,
-    before: Option<c_int>,
+    before: PriorityBefore,
 }
 
-impl HasteGuard {
-    pub(crate) fn new(thread: u32) -> Self {
+/// The scheduler's flag that threads start with the usual priority.
+const RESET_ON_FORK: c_int = 0x4000_0000;
+
+fn set_policy(thread: u32, policy: c_int, priority: c_int) -> bool {
+    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: the parameters are valid for a read.
+    unsafe { libc::sched_setscheduler(thread as libc::pid_t, policy, &raw const parameters) == 0 }
+}
+
+/// What a thread had before.
+enum PriorityBefore {
+    /// This policy of the scheduler.
+    Policy(c_int),
+    /// This priority among threads with the usual policy; and whether the threads that the thread starts got another
+    /// priority than their own at the start.
+    Priority(c_int, bool),
+    Unchanged,
+}
+
+impl PriorityGuard {
+    /// Lets this thread run before all threads with the usual policy. Priorities among those count only within the
+    /// sessions, or groups, of the processes.
+    pub(crate) fn for_this_thread() -> Self {
+        const LOWEST: c_int = 1;
+        // SAFETY: the function has no precondition.
+        let before = unsafe { libc::sched_getscheduler(0) };
+        if before >= 0 && set_policy(0, libc::SCHED_FIFO, LOWEST) {
+            Self { thread: 0, before: PriorityBefore::Policy(before) }
+        } else {
+            Self::for_thread(0)
+        }
+    }
+
+    /// Lets a thread run before other threads of the usual policy. It keeps this policy: its code may wait in a loop for
+    /// another thread, which has to run, too.
+    pub(crate) fn for_thread(thread: u32) -> Self {
         const HIGHEST: c_int = -20;
         // SAFETY: the function has no precondition. A thread has its own priority.
         let before = unsafe { libc::getpriority(libc::PRIO_PROCESS, thread) };
         // SAFETY: as above.
         let is_set = unsafe { libc::setpriority(libc::PRIO_PROCESS, thread, HIGHEST) } == 0;
-        Self { thread, before: is_set.then_some(before) }
+        // Threads that the library starts during the calls do not inherit the priority.
+        // SAFETY: the function has no precondition.
+        let is_usual = unsafe { libc::sched_getscheduler(thread as libc::pid_t) } == libc::SCHED_OTHER;
+        let resets = is_set && is_usual && set_policy(thread, libc::SCHED_OTHER | RESET_ON_FORK, 0);
+        let before =
+            if is_set { PriorityBefore::Priority(before, resets) } else { PriorityBefore::Unchanged };
+        Self { thread, before }
     }
 }
 
-impl Drop for HasteGuard {
+impl Drop for PriorityGuard {
     fn drop(&mut self) {
-        if let Some(before) = self.before {
-            // SAFETY: the function has no precondition.
-            unsafe { libc::setpriority(libc::PRIO_PROCESS, self.thread, before) };
+        match self.before {
+            PriorityBefore::Policy(policy) => {
+                set_policy(self.thread, policy, 0);
+            }
+            PriorityBefore::Priority(before, resets) => {
+                if resets {
+                    set_policy(self.thread, libc::SCHED_OTHER, 0);
+                }
+                // SAFETY: the function has no precondition.
+                unsafe { libc::setpriority(libc::PRIO_PROCESS, self.thread, before) };
+            }
+            PriorityBefore::Unchanged => {}
         }
     }
 }

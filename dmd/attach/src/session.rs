@@ -17,6 +17,7 @@ use crate::moment::{self, is_c_library, is_loader};
 use crate::object::LoadedObject;
 use crate::ptrace;
 use crate::request::{AttachReply, AttachRequest, DetachReply, StaticAllocator};
+use crate::stopped_process::{self, ChangeReport, PlannedChange};
 use crate::target::{self, TargetProcess};
 
 /// The longest time of the calls.
@@ -37,25 +38,61 @@ pub fn attach(process: u32, request: &AttachRequest<'_>) -> Result<AttachReply, 
     let _turn = take_turn(process)?;
     let objects = objects(&target)?;
     check_program(&target, &objects)?;
+    if !target::has_kernel_files(process) {
+        return Err(AttachError::NoKernelFiles);
+    }
     let wishes = wishes(request)?;
     let text = keeper::run(LONGEST, || as_text(attach_here(&target, &objects, request.library, &wishes)))?;
     let lines = ReplyLines::parse(&text)?;
     let report = lines.number("allocators").map(|report| allocator_report(&target, report)).transpose()?;
     let report = report.unwrap_or_default();
-    let moved: Vec<_> = [lines.0, &report].into_iter().flat_map(moved_functions).collect();
-    // A thread that cannot be stopped keeps its copies: then blocks that it frees stay in dumps.
-    let copied = keeper::run(LONGEST, || match copies::replace(&target, &moved) {
-        Ok(count) => format!("ok\ncopies {count}\n"),
-        Err(error) => format!("error {error}\n"),
-    })?;
+    let moved = [lines.0, &report].into_iter().flat_map(|text| moved_functions(text, "moved "));
+    let moved: Vec<_> = moved.collect();
+    let copied = keeper::run(LONGEST, || replace_copies(&target, &moved, &report))?;
+    let copied = ReplyLines::parse(&copied)?;
+    let mut allocators = allocators(&report, copied.value("unchanged"));
+    // The program's calls of its own function do not pass the loader.
+    if objects.first().is_some_and(|program| program.function(&target, "malloc").is_some()) {
+        allocators.push(StaticAllocator {
+            name: "the program's own malloc".to_owned(),
+            refusal: Some("calls inside of the program do not pass libdmd.so".to_owned()),
+        });
+    }
+    let longest = [&lines, &copied].map(|lines| lines.number("stopped").unwrap_or(0)).into_iter().max();
     Ok(AttachReply {
         slots: lines.number("slots").unwrap_or(0),
         objects: lines.number("objects").unwrap_or(0),
         heap_before: lines.number("before"),
-        allocators: allocators(&report),
-        copies: ReplyLines::parse(&copied).ok().and_then(|lines| lines.number("copies")).unwrap_or(0),
-        stopped: Duration::from_nanos(lines.number("stopped").unwrap_or(0)),
+        allocators,
+        copies: copied.number("copies").unwrap_or(0),
+        stopped: Duration::from_nanos(longest.unwrap_or(0)),
     })
+}
+
+/// Replaces the copies of addresses. If code has to change for the program's own allocators, all threads are stopped at
+/// the same time.
+fn replace_copies(target: &TargetProcess, moved: &[(u64, u64)], report: &str) -> String {
+    let mut unchanged = None;
+    if let Some([list, count]) = ReplyLines(report).pair("changes") {
+        let changes = PlannedChange::read_all(target, list, count);
+        let changed = changes.ok_or_else(|| "libdmd.so has no list of changes".to_owned());
+        let later = moved_functions(report, "moved-later ");
+        let all: Vec<_> = moved.iter().copied().chain(later).collect();
+        match changed.and_then(|changes| stopped_process::change(target, &all, &changes)) {
+            Ok(ChangeReport { copies, stopped }) => {
+                return format!("ok\ncopies {copies}\nstopped {}\n", stopped.as_nanos());
+            }
+            Err(reason) => unchanged = Some(reason),
+        }
+    }
+    let unchanged = unchanged.map_or(String::new(), |reason| format!("unchanged {reason}\n"));
+    // A thread that cannot be stopped keeps its copies: then blocks that it frees stay in dumps.
+    match copies::replace(target, moved) {
+        Ok((copies, stopped)) => {
+            format!("ok\ncopies {copies}\nstopped {}\n{unchanged}", stopped.as_nanos())
+        }
+        Err(_) => format!("ok\n{unchanged}"),
+    }
 }
 
 /// Waits until no other process attaches to this one or detaches, and keeps others waiting until the file is closed: in
@@ -89,18 +126,22 @@ fn allocator_report(target: &TargetProcess, report: u64) -> Result<String, Attac
     Ok(target.text(report + 8, 2040))
 }
 
-/// The lines `moved OLD NEW`: the addresses of functions and of those that now stand for them.
-fn moved_functions(text: &str) -> impl Iterator<Item = (u64, u64)> {
-    text.lines().filter_map(|line| {
-        let (old, new) = line.strip_prefix("moved ")?.split_once(' ')?;
+/// The lines `KEY OLD NEW`: the addresses of functions and of those that now stand for them.
+fn moved_functions<'t>(text: &'t str, key: &'static str) -> impl Iterator<Item = (u64, u64)> + 't {
+    text.lines().filter_map(move |line| {
+        let (old, new) = line.strip_prefix(key)?.split_once(' ')?;
         Some((old.parse().ok()?, new.parse().ok()?))
     })
 }
 
-fn allocators(report: &str) -> Vec<StaticAllocator> {
+/// The allocators of a report. `unchanged` is the reason why those are not hooked whose code had to change.
+fn allocators(report: &str, unchanged: Option<&str>) -> Vec<StaticAllocator> {
     let lines = report.lines().filter_map(|line| {
         if let Some(name) = line.strip_prefix("hooked ") {
             return Some(StaticAllocator { name: name.to_owned(), refusal: None });
+        }
+        if let Some(name) = line.strip_prefix("later ") {
+            return Some(StaticAllocator { name: name.to_owned(), refusal: unchanged.map(str::to_owned) });
         }
         let (name, refusal) = line.strip_prefix("unhooked ")?.split_once(": ")?;
         Some(StaticAllocator { name: name.to_owned(), refusal: Some(refusal.to_owned()) })
@@ -184,8 +225,10 @@ fn check_program(target: &TargetProcess, objects: &[LoadedObject]) -> Result<(),
     if objects.iter().any(is_c_library) {
         return Ok(());
     }
-    match objects.iter().find(|object| object.name().starts_with("ld-musl")) {
-        Some(musl) => Err(AttachError::OtherLibrary(musl.name().to_owned())),
+    // musl's loader and library are one file.
+    let is_musl = |object: &&LoadedObject| object.name().starts_with("ld-musl") || object.name() == "libc.so";
+    match objects.iter().find(is_musl) {
+        Some(_) => Err(AttachError::OtherLibrary("of musl".to_owned())),
         None if objects.iter().any(is_loader) => {
             Err(AttachError::OtherLibrary("of another library".to_owned()))
         }
@@ -264,13 +307,30 @@ struct CallPlan<'t> {
     is_mapped: bool,
     /// The distance from a thread's pointer to its `errno`, if the thread's pointer is known.
     errno_distance: Option<u64>,
+    /// The longest time for which a thread was stopped.
+    longest: Duration,
 }
 
 impl<'t> CallPlan<'t> {
     fn new(target: &'t TargetProcess, objects: &'t [LoadedObject]) -> Result<Self, AttachError> {
         let functions = CFunctions::find(target, objects)?;
         let room = library(target, objects, "DMDRoom");
-        Ok(Self { target, objects, functions, room, is_mapped: false, errno_distance: None })
+        Ok(Self {
+            target,
+            objects,
+            functions,
+            room,
+            is_mapped: false,
+            errno_distance: None,
+            longest: Duration::ZERO,
+        })
+    }
+}
+
+impl CallPlan<'_> {
+    /// Adds the longest time for which a thread was stopped to a reply.
+    fn with_time(&self, reply: String) -> String {
+        format!("{reply}stopped {}\n", self.longest.as_nanos())
     }
 }
 
@@ -340,16 +400,16 @@ impl<'p, 't> PreparedThread<'p, 't> {
         if result as u32 == 0 { Ok(text) } else { Err(refusal(&text)) }
     }
 
-    /// Lets the thread continue. Returns how long it was stopped.
-    fn end(self) -> Duration {
+    /// Lets the thread continue.
+    fn end(self) {
         let (place, value) = self.errno;
         let _ = self.plan.target.write(place, &value);
         let since = self.since;
         drop(self.calls);
-        since.elapsed()
+        self.plan.longest = self.plan.longest.max(since.elapsed());
     }
 
-    /// Ends the last calls: gives the room back, and adds the time for which the thread was stopped to the reply.
+    /// Ends the last calls: gives the room back.
     fn end_with(mut self, reply: Result<String, AttachError>) -> Result<String, AttachError> {
         if self.plan.is_mapped {
             // The room must not be unmapped under a call's own feet, so this call uses the thread's stack.
@@ -358,8 +418,8 @@ impl<'p, 't> PreparedThread<'p, 't> {
                 (self.plan.room, self.plan.is_mapped) = (None, false);
             }
         }
-        let stopped = self.end();
-        reply.map(|reply| format!("{reply}stopped {}\n", stopped.as_nanos()))
+        self.end();
+        reply
     }
 }
 
@@ -386,7 +446,7 @@ fn attach_here(
     if let Some(function) = library(target, objects, "DMDAttach") {
         let mut thread = PreparedThread::wait(&mut plan)?;
         let reply = thread.ask_library(function, Some(wishes));
-        return thread.end_with(reply);
+        return thread.end_with(reply).map(|reply| plan.with_time(reply));
     }
     let loader = LoaderFunctions::find(target, objects)?;
     let mut refused =
@@ -406,7 +466,7 @@ fn attach_here(
             load(&mut thread, &loader, &file).and_then(|function| thread.ask_library(function, Some(wishes)));
         match thread.end_with(reply) {
             Err(AttachError::Refused(reason)) => refused = AttachError::Refused(reason),
-            result => return result,
+            result => return result.map(|reply| plan.with_time(reply)),
         }
     }
     Err(give_back(&mut plan, None, refused))
@@ -445,7 +505,7 @@ fn detach_here(
     let mut plan = CallPlan::new(target, objects)?;
     let mut thread = PreparedThread::wait(&mut plan)?;
     let reply = thread.ask_library(function, None);
-    thread.end_with(reply)
+    thread.end_with(reply).map(|reply| plan.with_time(reply))
 }
 
 /// The loader's functions for programs.

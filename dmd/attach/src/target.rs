@@ -37,6 +37,8 @@ pub(crate) struct TargetThread {
     pub(crate) system_call: Option<i64>,
     /// Whether the thread cannot be stopped now.
     pub(crate) is_stuck: bool,
+    /// Whether the thread may run the program's code: it is no thread of the kernel's, and has not ended.
+    pub(crate) runs_code: bool,
 }
 
 impl TargetProcess {
@@ -148,8 +150,9 @@ fn thread(number: u32, path: &std::path::Path) -> TargetThread {
     // The kernel's own threads in the process, for example those of io_uring, never run the program's code.
     const KERNEL_WORKERS: u64 = 0x10 | 0x4000;
     let flags: u64 = rest.split(' ').nth(6).and_then(|flags| flags.parse().ok()).unwrap_or(0);
-    let is_runnable = rest.starts_with(['R', 'S']) && flags & KERNEL_WORKERS == 0;
-    TargetThread { number, system_call, is_stuck: !is_runnable }
+    let runs_code = flags & KERNEL_WORKERS == 0 && !rest.starts_with(['Z', 'X']);
+    let is_stuck = !runs_code || !rest.starts_with(['R', 'S']);
+    TargetThread { number, system_call, is_stuck, runs_code }
 }
 
 /// The lines `NAME VALUE` of a status file.
@@ -263,11 +266,24 @@ pub fn user_and_variable(process: u32, variable: &str) -> (u32, Option<PathBuf>)
     (user, value.map(|value| PathBuf::from(std::ffi::OsStr::from_bytes(value))))
 }
 
-/// Whether this process and another one have the same files: they are in one mount namespace.
+/// Whether this process and another one have the same files: they are in one mount namespace, with one root.
 pub fn sees_same_files(process: u32) -> bool {
     let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
-    let theirs = namespace(&process.to_string());
-    theirs.is_none() || theirs == namespace("self")
+    let root = |process: &str| {
+        fs::metadata(format!("/proc/{process}/root")).ok().map(|found| (found.dev(), found.ino()))
+    };
+    let (process, own) = (process.to_string(), "self");
+    let has_same = |theirs: Option<_>, own| theirs.is_none() || theirs == own;
+    has_same(namespace(&process), namespace(own)) && {
+        let theirs = root(&process);
+        theirs.is_none() || theirs == root(own)
+    }
+}
+
+/// Whether a path of the kernel's files leads to them in the process: its root has a mounted `/proc`.
+pub(crate) fn has_kernel_files(process: u32) -> bool {
+    // A number that is not in the list of processes is a sign of another process's list, or of none.
+    fs::symlink_metadata(format!("/proc/{process}/root/proc/self")).is_ok()
 }
 
 /// The program's file.

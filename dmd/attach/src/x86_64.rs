@@ -83,6 +83,10 @@ pub(crate) fn for_call(
     (call, stack)
 }
 
+/// The bytes after a change in which a thread must not be, because an instruction there changes, too. On x86-64 each
+/// change is in one instruction.
+pub(crate) const CHANGED_TOGETHER: u64 = 0;
+
 /// The bytes below the stack pointer that a function without calls may use.
 pub(crate) const RED_ZONE: u64 = 128;
 

@@ -12,13 +12,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use engine::__private::{
-    AttachOptions, AttachRefusal, after_a_moment, attach, detach, keeping_errno, on_engine_thread,
-    own_allocations,
+    AttachOptions, AttachRefusal, OLDER_BLOCKS, after_a_moment, attach, detach, keeping_errno,
+    on_engine_thread, own_allocations,
 };
 
 use crate::injected::{self, is_attached, is_injected, program_function};
 use crate::loaded_objects::all;
-use crate::malloc::OLDER_FREED;
 use crate::redirect::{Direction, RedirectCounts, has_new_objects, moved, redirect, redirect_late_stubs};
 use crate::redirections::RunningThreads;
 use crate::{later_objects, real, static_allocators};
@@ -82,7 +81,7 @@ pub(crate) unsafe extern "C" fn DMDDetach(reply: *mut c_char, room: usize) -> c_
             Ok(RedirectCounts { slots, .. }) => reply.line(format_args!("slots {slots}")),
             Err(error) => reply.line(format_args!("kept {error}")),
         }
-        let [blocks, bytes] = OLDER_FREED.each_ref().map(|count| count.load(Ordering::Relaxed));
+        let [blocks, bytes] = OLDER_BLOCKS.freed();
         reply.line(format_args!("older-freed {blocks} {bytes}"));
     });
     0
@@ -117,10 +116,9 @@ fn begin(wishes: &CStr, reply: &mut Reply) -> Result<(), String> {
         return Err("the C library's functions are not found".to_owned());
     }
     injected::find_environment();
-    for count in &OLDER_FREED {
-        count.store(0, Ordering::Relaxed);
-    }
-    if let Some(bytes) = heap_in_use() {
+    let older = heap_in_use();
+    OLDER_BLOCKS.begin(older.unwrap_or(0));
+    if let Some(bytes) = older {
         reply.line(format_args!("before {bytes}"));
     }
     attach(&options).map_err(|refusal| match refusal {
@@ -200,7 +198,7 @@ fn hook_allocators() {
             return REPORT.set(&static_allocators::attach_to(objects, RunningThreads::None));
         }
         let has_started = on_engine_thread(move || {
-            REPORT.set(&static_allocators::attach_to(objects, RunningThreads::Some));
+            REPORT.set(&static_allocators::attach_to(objects, RunningThreads::Stopped));
         });
         if !has_started {
             REPORT.set("unhooked the program's own allocator, if any: no thread can be started\n");

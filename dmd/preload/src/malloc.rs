@@ -6,11 +6,10 @@
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicU64, Ordering};
 
 use engine::__private::{
-    Allocator, PreloadRecording, SizeOf, begin_move, commit_move, forget, has_no_record, is_engine_thread,
-    is_recorded, passes_by, passes_over, record, recording, roll_back_move,
+    Allocator, OLDER_BLOCKS, PreloadRecording, SizeOf, begin_move, commit_move, forget, has_no_record,
+    is_engine_thread, is_recorded, passes_by, passes_over, record, recording, roll_back_move,
 };
 
 use crate::real::AllocatingFunction;
@@ -208,17 +207,13 @@ unsafe fn free_recorded(block: *mut c_void) {
     stay_on_the_stack();
 }
 
-/// The number of blocks from before `about-memory attach` that the program has freed since, and their usable bytes.
-pub(crate) static OLDER_FREED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
-
 /// Like [`free`], in a process that was running before: also counts the blocks that have no record.
 pub(crate) unsafe extern "C" fn free_attached(block: *mut c_void) {
-    if !block.is_null() && recording() == PreloadRecording::Yes && !is_recorded(block) {
+    if !block.is_null() && recording() == PreloadRecording::Yes && !passes_by() && !is_recorded(block) {
         // Another allocator than the C library's may have no function for sizes.
         // SAFETY: the program passes a live block, and the function is of the file that has `malloc`.
         let usable = real::size_of(AllocatingFunction::Malloc).map_or(0, |size_of| unsafe { size_of(block) });
-        OLDER_FREED[0].fetch_add(1, Ordering::Relaxed);
-        OLDER_FREED[1].fetch_add(usable as u64, Ordering::Relaxed);
+        OLDER_BLOCKS.count_free(usable);
     }
     // SAFETY: the program passes null or a live block that it does not use again.
     unsafe { free(block) }

@@ -53,6 +53,8 @@ pub(crate) enum RunningThreads {
     None,
     /// Only words may be changed.
     Some,
+    /// Another process stops all threads afterwards, and makes the changes of a plan with changes in code.
+    Stopped,
 }
 
 impl RunningThreads {
@@ -75,6 +77,8 @@ enum MemoryChange {
 /// Redirections that are in effect.
 pub(crate) struct AppliedPlan {
     changes: Vec<MemoryChange>,
+    /// The addresses of functions, each with the address of its hook.
+    moved: Vec<(usize, usize)>,
 }
 
 /// Redirects all references of a plan.
@@ -84,7 +88,7 @@ pub(crate) fn apply(
     threads: RunningThreads,
 ) -> Result<AppliedPlan, RedirectFailure> {
     let has_code = plan.references.iter().any(|reference| reference.form != ReferenceForm::Word);
-    if has_code && threads != RunningThreads::None {
+    if has_code && threads == RunningThreads::Some {
         return Err(RedirectFailure::ThreadsRun);
     }
     let in_memory = |address: u64| object.distance.wrapping_add(address as usize);
@@ -123,6 +127,11 @@ pub(crate) fn apply(
     if let Some(stubs) = stubs {
         stubs.write()?;
     }
+    let functions = plan.functions.iter().zip(entries).filter(|(_, entry)| *entry != 0);
+    let moved = functions.map(|(planned, entry)| (in_memory(planned.address), entry)).collect();
+    if has_code && threads == RunningThreads::Stopped {
+        return Ok(AppliedPlan { changes, moved });
+    }
     let mut memory = CodeMemory::open();
     for (done, change) in changes.iter().enumerate() {
         if !memory.write(object, *change) {
@@ -130,7 +139,7 @@ pub(crate) fn apply(
             return Err(RedirectFailure::Protected);
         }
     }
-    Ok(AppliedPlan { changes })
+    Ok(AppliedPlan { changes, moved })
 }
 
 impl AppliedPlan {
@@ -149,11 +158,28 @@ impl AppliedPlan {
         refused == 0
     }
 
-    /// The addresses of functions, each with the address of its hook. A function may come up several times.
+    /// The addresses of functions, each with the address of its hook.
     pub(crate) fn moved(&self) -> impl Iterator<Item = (usize, usize)> {
-        self.changes.iter().filter_map(|change| match *change {
-            MemoryChange::Word { old, new, .. } => Some((old, new)),
-            MemoryChange::Code { .. } => None,
+        self.moved.iter().copied()
+    }
+
+    /// The changes for another process: for each the address, the old and the new contents, and their number of bytes.
+    pub(crate) fn as_words(&self) -> impl Iterator<Item = [usize; 4]> {
+        let word = |code: [u8; 4]| u32::from_ne_bytes(code) as usize;
+        self.changes.iter().map(move |change| match *change {
+            MemoryChange::Word { at, old, new } => [at, old, new, size_of::<usize>()],
+            MemoryChange::Code { at, old, new } => [at, word(old), word(new), size_of_val(&old)],
+        })
+    }
+
+    /// Whether all references lead to the hooks.
+    pub(crate) fn is_in_effect(&self) -> bool {
+        self.changes.iter().all(|change| match *change {
+            MemoryChange::Word { at, new, .. } => {
+                // SAFETY: the search found this word in an object that stays loaded.
+                unsafe { with_exposed_provenance::<usize>(at).read_volatile() == new }
+            }
+            MemoryChange::Code { at, new, .. } => read_code(at) == new,
         })
     }
 

@@ -154,20 +154,26 @@ impl AttachedObject {
 
 static ATTACHED: Mutex<Vec<AttachedObject>> = Mutex::new(Vec::new());
 
+/// The changes that the process that attaches makes while all threads are stopped. It reads them here.
+static CHANGES: Mutex<Vec<[usize; 4]>> = Mutex::new(Vec::new());
+
 /// Hooks the allocators of the loaded files `objects` of a program that runs already. Returns a line for each
-/// allocator: `hooked NAME` or `unhooked NAME: REASON`.
+/// allocator: `hooked NAME`, `unhooked NAME: REASON`, or `later NAME`; in the last case a line `changes ADDRESS COUNT`
+/// refers to the changes that are left.
 pub(crate) fn attach_to(objects: Vec<LoadedObject>, threads: RunningThreads) -> String {
     let mut attached = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner);
     attached.retain(|known| objects.iter().any(|object| known.is_same(object)));
     let mut text = String::new();
+    let mut due = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
+    due.clear();
     for known in &*attached {
         known.changeable(threads).for_each(|plan| _ = plan.redo(&known.object));
         for (name, plan) in &known.plans {
-            text.push_str(&if threads == RunningThreads::None || !plan.has_code() {
-                format!("hooked {name}\n")
-            } else {
-                format!("unhooked {name}: its hooks are in code, and other threads run now\n")
-            });
+            let is_due = threads == RunningThreads::Stopped && plan.has_code() && !plan.is_in_effect();
+            text.push_str(&format!("{} {name}\n", if is_due { "later" } else { "hooked" }));
+            if is_due {
+                due.extend(plan.as_words());
+            }
         }
     }
     for (index, object) in objects.into_iter().enumerate() {
@@ -177,20 +183,30 @@ pub(crate) fn attach_to(objects: Vec<LoadedObject>, threads: RunningThreads) -> 
         let mut names = Vec::new();
         let plans = hook(&object, index == 0, threads, &mut |allocator| match &allocator.obstacle {
             None => {
-                text.push_str(&format!("hooked {}\n", allocator.name));
                 names.push(allocator.name);
                 add_linked_allocator(allocator);
             }
             Some(obstacle) => text.push_str(&format!("unhooked {}: {obstacle}\n", allocator.name)),
         });
-        // A refusal may be about this moment only, for example about other threads.
+        for (name, plan) in names.iter().zip(&plans) {
+            let is_due = threads == RunningThreads::Stopped && plan.has_code();
+            text.push_str(&format!("{} {name}\n", if is_due { "later" } else { "hooked" }));
+            if is_due {
+                due.extend(plan.as_words());
+            }
+        }
+        // A refusal may be about this moment only.
         if !plans.is_empty() {
             attached.push(AttachedObject { object, plans: names.into_iter().zip(plans).collect() });
         }
     }
-    let plans = attached.iter().flat_map(|known| &known.plans);
-    let moved = plans.flat_map(|(_, plan)| plan.moved());
-    moved.for_each(|(old, new)| text.push_str(&format!("moved {old} {new}\n")));
+    if !due.is_empty() {
+        text.push_str(&format!("changes {} {}\n", due.as_ptr().expose_provenance(), due.len()));
+    }
+    for (_, plan) in attached.iter().flat_map(|known| &known.plans) {
+        let key = if plan.is_in_effect() { "moved" } else { "moved-later" };
+        plan.moved().for_each(|(old, new)| text.push_str(&format!("{key} {old} {new}\n")));
+    }
     text
 }
 

@@ -172,7 +172,9 @@ pub(crate) fn process_ends() {
     if slot().guard.is_set() {
         // A signal handler has interrupted an allocation and ends the process: the allocation never continues.
         if !fork::locks_are_free() {
-            return log::say_failure(format_args!("no dump: the process ends in the middle of an allocation"));
+            return log::say_failure(format_args!(
+                "no dump: the process ends in the middle of an allocation"
+            ));
         }
         slot().guard.clear();
     }

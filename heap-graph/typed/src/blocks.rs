@@ -18,6 +18,8 @@ pub struct HeapBlock {
     pub usable: u64,
     /// The index in [`Dump::stacks`] of the stack that allocated the block; `None` if it is unknown.
     pub stack: Option<usize>,
+    /// Whether DMD did not record the block, so that its requested size is unknown until a pointer states it.
+    pub is_older: bool,
 }
 
 /// The blocks of a dump, sorted by address, and the number of blocks left out because they overlap other blocks.
@@ -32,6 +34,7 @@ pub(crate) fn scanned_blocks(dump: &Dump) -> Result<(Vec<HeapBlock>, usize), Typ
             requested: block.requested(),
             usable: block.usable(),
             stack: block.stack(),
+            is_older: block.is_older(),
         })
         .collect();
     all.sort_by_key(|block| block.address);
@@ -333,7 +336,7 @@ mod tests {
             for _ in 0..2000 {
                 let requested = if random(20) == 0 { random(200_000) } else { random(300) };
                 let usable = requested + random(16);
-                blocks.push(HeapBlock { address, requested, usable, stack: None });
+                blocks.push(HeapBlock { address, requested, usable, stack: None, is_older: false });
                 address += usable.max(1) + if random(4) == 0 { random(far) } else { 0 };
             }
             let index = BlockIndex::new(&blocks);

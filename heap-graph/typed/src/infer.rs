@@ -336,6 +336,7 @@ impl Inference<'_, '_, '_> {
     fn find_target(&mut self, pointer: &FoundPointer) -> Option<(usize, Option<TypedContents>)> {
         let info = self.heap.walk.info();
         let index = self.heap.index.find(&self.heap.blocks, pointer.value)?;
+        self.find_size(index, pointer);
         let block = &self.heap.blocks[index];
         let said = match pointer.target {
             PointerTarget::Opaque => None,
@@ -368,6 +369,46 @@ impl Inference<'_, '_, '_> {
             PointerTarget::Start { .. } => None,
         };
         Some((index, said))
+    }
+
+    /// Finds the requested size of a block that DMD did not record: the largest one that the allocator rounds up to the
+    /// usable size, and that fits a pointer to the block.
+    fn find_size(&mut self, index: usize, pointer: &FoundPointer) {
+        /// The allocator's sizes differ by 16 bytes, and it gives out a free block that is one step larger as a whole. The
+        /// sizes of blocks with mappings of their own differ by a page.
+        const STEP: u64 = 32;
+        const HEADER: u64 = 16;
+        const SMALL: u64 = 40;
+        const PAGE: u64 = 4096;
+        let block = self.heap.blocks[index];
+        if !block.is_older || self.heap.contents[index].is_some() {
+            return;
+        }
+        let step = match block.usable {
+            ..=SMALL => SMALL + 1,
+            usable if (usable + HEADER).is_multiple_of(PAGE) => PAGE,
+            _ => STEP,
+        };
+        let inner = match pointer.target {
+            PointerTarget::Start { contents: TypedContents::One(of), .. } => self.inner_node(of),
+            _ => None,
+        };
+        let info = self.heap.walk.info();
+        let is_size = |size: &u64| match pointer.target {
+            PointerTarget::Table { entry, buckets: count } => {
+                let fits = |(buckets, control)| buckets == count && block.address + control == pointer.value;
+                info.buckets(*size, entry).is_some_and(fits)
+            }
+            PointerTarget::Start { contents, bytes, .. } if pointer.value == block.address => {
+                bytes.is_none_or(|bytes| bytes == *size) && fits(info, contents, *size)
+                    || inner.is_some_and(|inner| info.size(inner) == *size)
+            }
+            _ => false,
+        };
+        let least = block.usable.saturating_sub(step - 1);
+        if let Some(size) = (least..=block.usable).rev().find(is_size) {
+            self.heap.blocks[index].requested = size;
+        }
     }
 
     /// The `InternalNode` type for the `LeafNode` type of a B-tree. Pointers to both kinds of nodes have the

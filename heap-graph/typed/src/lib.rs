@@ -97,6 +97,6 @@ pub use error::{DebugInfoLimit, TypedError};
 pub use graph::{FROM_OUTSIDE, ROOTS};
 pub use holding_chains::{ChainLink, HolderRow, HoldingChains};
 pub use infer::{TypeOrigin, TypedHeap};
-pub use memory::{CoreFile, LayeredMemory, MemorySource, ProcessMemory, ScanMemory};
+pub use memory::{CoreFile, LayeredMemory, MallocBlock, MemorySource, ProcessMemory, ScanMemory};
 pub use tasks::{AwaitedFuture, HeapTasks, TaskBranch, TaskRow};
 pub use waste::{HeapWaste, WasteKind, WasteRow};

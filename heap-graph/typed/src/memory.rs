@@ -1,6 +1,7 @@
 //! The memory of a program, read from outside.
 
 mod core_file;
+mod glibc_heap;
 mod layered;
 mod positioned;
 mod process;
@@ -13,6 +14,7 @@ use core::fmt::Debug;
 use dmd_analyze::image::StoppedThread;
 
 pub use core_file::CoreFile;
+pub use glibc_heap::MallocBlock;
 pub use layered::LayeredMemory;
 pub use process::ProcessMemory;
 pub(crate) use reader::MemoryReader;

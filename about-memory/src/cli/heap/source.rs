@@ -137,7 +137,7 @@ impl HeapSource {
     ) -> Result<Self, Failure> {
         let failure = |error: anyhow::Error| Failure::File(format!("process {pid}"), error);
         let mappings = memory.mappings().map_err(|error| failure(error.into()))?;
-        let dump = read(&memory, &mappings, limits).map_err(|error| failure(error.into()))?;
+        let mut dump = read(&memory, &mappings, limits).map_err(|error| failure(error.into()))?;
         let memory = match copy {
             Some(_) => {
                 let threads = read_threads(&|address, into| memory.read(address, into), &mappings)
@@ -153,6 +153,20 @@ impl HeapSource {
                 "process {pid}: {without} of {blocks} blocks have no stack, so only pointers determine their types; for \
                  more types, start the program with DMD=--stacks=full"
             ));
+        }
+        // The library of an attachment has no file. Only then blocks exist that DMD did not record.
+        let is_attached = |mapping: &FileMapping| mapping.path.starts_with("/memfd:libdmd.so");
+        if mappings.iter().any(is_attached) {
+            let older = memory.malloc_blocks().map_err(|error| failure(error.into()))?;
+            let older = older.into_iter().map(|block| (block.address, block.usable));
+            let (count, sum) = dump.add_older_blocks(older);
+            say(&match count {
+                0 => format!("process {pid}: blocks from before the attachment are not found, and not shown"),
+                _ => format!(
+                    "process {pid}: {count} blocks ({}) are from before the attachment; only pointers determine their types",
+                    bytes(sum.into())
+                ),
+            });
         }
         Ok(Self { dump, place: HeapMemory::Process(memory, copy) })
     }

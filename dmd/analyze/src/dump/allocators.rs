@@ -24,6 +24,13 @@ impl Dump {
         &self.allocators
     }
 
+    /// The bytes of blocks from before `about-memory attach`, with the allocator's headers: the dump does not contain
+    /// these blocks. A dump of a sample contains the bytes at the attachment; other dumps, those that are still in use.
+    /// 0 if the process was not attached to, or if its allocator keeps no count.
+    pub fn older_bytes(&self) -> u64 {
+        self.older_bytes
+    }
+
     /// The number of blocks whose end DMD did not see: it noticed that their address was given to another block. If the
     /// number is not 0, the dump may contain more freed blocks.
     pub fn unseen_frees(&self) -> u64 {

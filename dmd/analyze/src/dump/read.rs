@@ -141,6 +141,7 @@ pub fn read_from(reader: impl Read, options: &DumpReadOptions) -> Result<Dump, A
         statistics: None,
         allocators: Vec::new(),
         unseen_frees: 0,
+        older_bytes: 0,
         total: 0,
     };
     reader.top()?;
@@ -194,6 +195,7 @@ struct DumpReader<'o, R: Read> {
     statistics: Option<DumpStatistics>,
     allocators: Vec<DumpAllocator>,
     unseen_frees: u64,
+    older_bytes: u64,
     /// The bytes of all blocks.
     total: i128,
 }
@@ -215,6 +217,7 @@ impl<R: Read> DumpReader<'_, R> {
             "modules" => reader.modules(),
             "allocators" => reader.allocators(),
             "dropped" => reader.dropped(),
+            "olderBytes" => reader.older_bytes(),
             "process" => reader.process(),
             "measurements" => reader.measurements(),
             "mappings" => reader.memory(),

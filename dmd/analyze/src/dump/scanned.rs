@@ -1,8 +1,9 @@
 //! Iterates over the blocks of a scan dump, for analyses that follow the pointers in them.
 
 use dmd_format::Mode;
+use hashbrown::HashSet;
 
-use super::Dump;
+use super::{BlockContents, Dump, DumpBlock, DumpTraceId};
 use crate::error::AnalyzeError;
 
 /// A block of a dump of scan mode.
@@ -29,6 +30,11 @@ impl<'d> ScannedBlock<'d> {
         block.req.saturating_add(block.slop)
     }
 
+    /// Whether [`Dump::add_older_blocks`] has added the block: then its requested bytes are unknown.
+    pub fn is_older(self) -> bool {
+        self.index >= self.dump.blocks.len() - self.dump.older
+    }
+
     /// The contents in words of 8 bytes; empty if the dump was read without contents.
     pub fn words(self) -> &'d [u64] {
         &self.dump.words[self.dump.scanned[self.index].words.clone()]
@@ -50,6 +56,34 @@ impl<'d> ScannedBlock<'d> {
 }
 
 impl Dump {
+    /// Adds blocks that DMD did not record, by address and usable bytes: blocks from before an attachment. Blocks at
+    /// the address of a recorded block are left out. Returns the number of added blocks, and their bytes.
+    pub fn add_older_blocks(&mut self, older: impl IntoIterator<Item = (u64, u64)>) -> (usize, u64) {
+        if self.mode != Mode::Scan {
+            return (0, 0);
+        }
+        let recorded: HashSet<u64> = self.scanned.iter().map(|block| block.addr).collect();
+        let (mut count, mut sum) = (0, 0_u64);
+        for (addr, usable) in older.into_iter().filter(|(address, _)| !recorded.contains(address)) {
+            self.blocks.push(DumpBlock {
+                req: usable,
+                slop: 0,
+                num: 1,
+                alloc: DumpTraceId::NONE,
+                reps: [DumpTraceId::NONE; 2],
+                reporters: [u32::MAX; 2],
+                sampled: false,
+                swapped: 0,
+                untouched: 0,
+                weight: 1.0,
+            });
+            self.scanned.push(BlockContents { addr, words: 0..0, text: None });
+            (count, sum) = (count + 1, sum.saturating_add(usable));
+        }
+        self.older += count;
+        (count, sum)
+    }
+
     /// The blocks of a dump of scan mode, in the dump's order.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use dmd_analyze::image::{FileMapping, StoppedThread};
 
 use super::MemorySource;
+use super::glibc_heap::{self, HeapRanges, MallocBlock};
 use super::positioned::fill_at;
 use crate::error::TypedError;
 
@@ -86,6 +87,37 @@ impl ProcessMemory {
     /// Returns [`TypedError::Io`] if the process has ended.
     pub fn mappings(&self) -> Result<Vec<FileMapping>, TypedError> {
         Ok(self.maps()?.lines().filter_map(mapping).collect())
+    }
+
+    /// The blocks in use of the GNU C library's allocator, as its own structures contain them: also blocks that DMD did not
+    /// record. Empty if the structures are not found, for example those of another version.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TypedError::Io`] if the process has ended.
+    pub fn malloc_blocks(&self) -> Result<Vec<MallocBlock>, TypedError> {
+        let maps = self.maps()?;
+        let mut ranges = HeapRanges::default();
+        let mut is_data_before = false;
+        for line in maps.lines() {
+            let Some(range) = range(line) else { continue };
+            let mut words = line.split_ascii_whitespace().skip(1);
+            let is_private_data = words.next().is_some_and(|rights| rights.starts_with("rw-p"));
+            let name = words.nth(3).unwrap_or_default();
+            let file = name.rsplit('/').next().unwrap_or_default();
+            let is_library = file.starts_with("libc.so.6") || file.starts_with("libc-2.");
+            match name {
+                _ if !is_private_data => {}
+                "[heap]" => ranges.heap = Some(range),
+                // A part of the library's data has no file.
+                "" if is_data_before => ranges.data.push(range),
+                "" => ranges.anonymous.push(range),
+                _ if is_library => ranges.data.push(range),
+                _ => {}
+            }
+            is_data_before = is_library && is_private_data;
+        }
+        Ok(glibc_heap::blocks_in_use(self, &ranges))
     }
 
     fn maps(&self) -> Result<String, io::Error> {

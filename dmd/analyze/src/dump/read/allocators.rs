@@ -1,4 +1,4 @@
-//! Reads the keys `allocators` and `dropped`. Firefox's dumps do not have them: values of another type are skipped.
+//! Reads the keys `allocators`, `dropped` and `olderBytes`. Firefox's dumps do not have them: values of another type are skipped.
 
 use std::io::Read;
 
@@ -38,6 +38,11 @@ impl<R: Read> DumpReader<'_, R> {
             reader.check_count(allocators.len())
         })?;
         self.allocators = allocators;
+        Ok(())
+    }
+
+    pub(super) fn older_bytes(&mut self) -> Result<(), AnalyzeError> {
+        self.older_bytes = self.count(1, || "olderBytes".to_owned())?;
         Ok(())
     }
 

@@ -179,6 +179,8 @@ impl<R: Read> DumpReader<'_, R> {
             statistics: self.statistics,
             allocators: self.allocators,
             unseen_frees: self.unseen_frees,
+            older_bytes: self.older_bytes,
+            older: 0,
             outline: None,
             sample,
         };
