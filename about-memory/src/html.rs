@@ -14,7 +14,7 @@ use std::io::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use dmd_analyze::FlameGraph;
-use dmd_analyze::program::{HeapBlocks, HeapChange, Timeline};
+use dmd_analyze::program::{HeapBlocks, HeapChange, ResidentMemory, Timeline};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use memory_report::ReportSet;
@@ -79,7 +79,14 @@ impl HtmlOptions {
     /// number of reports that contain them.
     #[must_use]
     pub fn heap_blocks(self, blocks: HeapBlocks) -> Self {
-        Self { heap: Some(HeapPage::Blocks(blocks)), ..self }
+        Self { heap: Some(HeapPage::Blocks(blocks, None)), ..self }
+    }
+
+    /// Shows a dump as [`heap_blocks`](Self::heap_blocks) does. Above the views, the page has the resident memory of the
+    /// process by owner.
+    #[must_use]
+    pub fn heap_blocks_and_memory(self, blocks: HeapBlocks, memory: &ResidentMemory) -> Self {
+        Self { heap: Some(HeapPage::Blocks(blocks, Some(memory.to_string()))), ..self }
     }
 }
 

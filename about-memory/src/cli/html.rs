@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use about_memory::{DiffOptions, HtmlOptions, NormalizeRule, changes};
 use clap::Args;
-use dmd_analyze::program::{HeapChange, ProgramOptions, Timeline, TimelineOptions};
+use dmd_analyze::program::{
+    HeapBlocks, HeapChange, ProgramOptions, ResidentMemory, Timeline, TimelineOptions,
+};
 use dmd_analyze::recording::{Moment, Recording};
 use dmd_analyze::{Analysis, AnalyzeOptions, Dump, DumpReadOptions, FlameGraph};
 use memory_report::{ReadError, ReportSet, file};
@@ -27,13 +29,15 @@ Examples:
   about-memory html before.json.gz after.json.gz -o changes.html
   zcat memory-report.json.gz | about-memory html - -o - > page.html
   about-memory html dmd.json.gz -o stacks.html
+  about-memory html dmd.json.gz --resident -o memory.html
   about-memory html my-program.dmdrec -o history.html
   about-memory html my-program.dmdrec --at 12.5s -o stacks.html
   about-memory html before.dmdrec after.dmdrec -o changes.html
   about-memory html memory-report.json.gz --dmd dmd.json.gz -o page.html
 
 The page of a DMD dump shows a flame graph: all stacks as one tree, without frames of allocators and libraries. It
-keeps the largest 20,000 frames. A frame `(small)` has the sum of the smaller frames with the same caller.
+keeps the largest 20,000 frames. A frame `(small)` has the sum of the smaller frames with the same caller. With
+--resident, the page shows the memory of the process by owner, and the stacks also as table and treemap.
 
 The page of a recording shows the heap over time. The reader selects a part of the time, and sees its blocks as a table,
 a treemap and a flame graph. The page keeps the 3,000 stacks with the most memory; rows named `(small)` have the sums of
@@ -60,6 +64,10 @@ pub(crate) struct HtmlCommand {
     /// A dump of DMD to show as a flame graph below the report.
     #[arg(long, value_name = "DUMP", conflicts_with = "second")]
     dmd: Option<PathBuf>,
+    /// Show resident memory. For a dump: the memory of the process by owner, and a table of its blocks with the bytes
+    /// that are in memory, swapped out, and untouched.
+    #[arg(long, conflicts_with_all = ["second", "dmd", "at", "between"])]
+    resident: bool,
     #[command(flatten)]
     when: BlockTime,
     #[command(flatten)]
@@ -106,6 +114,9 @@ impl HtmlCommand {
     /// report.
     fn read_one(&self, options: &mut HtmlOptions) -> Result<ReportSet, Failure> {
         let path = self.file.path();
+        if self.resident {
+            return self.read_resident(options);
+        }
         if self.file.is_stdin() {
             return self.read_stdin(options);
         }
@@ -120,6 +131,24 @@ impl HtmlCommand {
             }
         }
         *options = core::mem::take(options).flame_graph(self.flame_graph_of(path)?);
+        Ok(ReportSet::new())
+    }
+
+    /// Reads a dump with its resident memory. Adds both to `options`, and returns an empty report.
+    fn read_resident(&self, options: &mut HtmlOptions) -> Result<ReportSet, Failure> {
+        let path = self.file.path();
+        if self.file.is_stdin() || Recording::is_at(path) || self.file.read(&self.reading).is_ok() {
+            return Err(Failure::Usage("--resident needs the file of a dump".to_owned()));
+        }
+        let limits = self.reading.dump_options();
+        let fix = |dump: &mut Dump| self.symbols.fix(dump, &limits);
+        let (dump, _) = self.when.read(path, &limits, Some(Moment::End), fix)?;
+        let failure = |error: dmd_analyze::AnalyzeError| Failure::File(self.file.name(), error.into());
+        dump.check_resident().map_err(failure)?;
+        let view = ProgramOptions::new();
+        let memory = ResidentMemory::new(&dump, &view).map_err(failure)?;
+        let blocks = HeapBlocks::new(dump, &view);
+        *options = core::mem::take(options).heap_blocks_and_memory(blocks, &memory);
         Ok(ReportSet::new())
     }
 

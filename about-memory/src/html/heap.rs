@@ -19,15 +19,15 @@ pub(super) enum HeapPage {
     Timeline(Box<Timeline>),
     /// Two dumps or recordings, by name.
     Change(HeapChange, [String; 2]),
-    /// A dump.
-    Blocks(HeapBlocks),
+    /// A dump. The text is the resident memory of its process by owner.
+    Blocks(HeapBlocks, Option<String>),
 }
 
 impl HeapPage {
     /// Returns the reports of pointers that do not point to live blocks.
     pub(super) fn faults(&self) -> &[ReportFault] {
         match self {
-            Self::Blocks(blocks) => blocks.faults(),
+            Self::Blocks(blocks, _) => blocks.faults(),
             Self::Timeline(_) | Self::Change(..) => &[],
         }
     }
@@ -45,11 +45,11 @@ pub(super) struct HeapHeader<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     change: Option<ChangeHeader<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    blocks: Option<BlocksHeader>,
+    blocks: Option<BlocksHeader<'a>>,
 }
 
 #[derive(Serialize)]
-struct BlocksHeader {
+struct BlocksHeader<'a> {
     /// The titles of the kinds.
     kinds: Vec<&'static str>,
     /// The reporters. In the same columns, their blocks follow the blocks of the kinds.
@@ -58,6 +58,9 @@ struct BlocksHeader {
     /// Whether there are columns for swapped and untouched bytes.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     resident: bool,
+    /// The resident memory of the process by owner, as text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -88,7 +91,7 @@ pub(super) fn columns(heap: &HeapPage) -> (HeapHeader<'_>, HeapColumns) {
     let (rows, mut columns) = match heap {
         HeapPage::Timeline(timeline) => (timeline.rows(), row_columns(timeline.rows())),
         HeapPage::Change(change, _) => (change.rows(), row_columns(change.rows())),
-        HeapPage::Blocks(blocks) => (blocks.rows(), row_columns(blocks.rows())),
+        HeapPage::Blocks(blocks, _) => (blocks.rows(), row_columns(blocks.rows())),
     };
     let mut header = HeapHeader {
         names: rows.names().len(),
@@ -105,7 +108,10 @@ pub(super) fn columns(heap: &HeapPage) -> (HeapHeader<'_>, HeapColumns) {
             add_change(change, &mut columns);
             header.change = Some(ChangeHeader { before, after, estimated: change.is_estimated() });
         }
-        HeapPage::Blocks(blocks) => header.blocks = Some(add_blocks(blocks, &mut columns)),
+        HeapPage::Blocks(blocks, memory) => {
+            let memory = memory.as_deref();
+            header.blocks = Some(BlocksHeader { memory, ..add_blocks(blocks, &mut columns) });
+        }
     }
     (header, columns)
 }
@@ -204,7 +210,7 @@ fn add_change(change: &HeapChange, columns: &mut HeapColumns) {
 }
 
 /// Adds the kinds one after another, each with all rows.
-fn add_blocks(blocks: &HeapBlocks, columns: &mut HeapColumns) -> BlocksHeader {
+fn add_blocks(blocks: &HeapBlocks, columns: &mut HeapColumns) -> BlocksHeader<'static> {
     let [mut bytes, mut counts, mut swapped, mut untouched] = [(); 4].map(|()| NumberColumn::default());
     let kinds = blocks.kinds().iter().flat_map(|kind| &kind.sums);
     for sums in kinds.chain(blocks.reporters().iter().flat_map(|reporter| &reporter.sums)) {
@@ -224,6 +230,7 @@ fn add_blocks(blocks: &HeapBlocks, columns: &mut HeapColumns) -> BlocksHeader {
         reporters: reporters.collect(),
         estimated: blocks.is_estimated(),
         resident: blocks.has_resident(),
+        memory: None,
     }
 }
 

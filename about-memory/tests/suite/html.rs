@@ -189,6 +189,46 @@ fn a_page_of_a_dump_warns_of_pointers_without_a_block() {
     assert_eq!(warnings, &serde_json::json!([{"subject": "explicit/cache", "message": message}]));
 }
 
+/// With the option, the page has the resident memory of the process, and of each stack.
+#[test]
+fn a_page_of_a_dump_has_the_resident_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let dump = folder.path().join("dump.json");
+    let text = |mappings: &str| {
+        format!(
+            r##"{{"version": 5, "invocation": {{"dmdEnvVar": null, "mode": "live"}},
+            "blockList": [{{"req": 8192, "alloc": "A", "untouched": 4096}}], "traceTable": {{"A": ["F"]}},
+            "frameTable": {{"F": "#00: app::f (/home/me/app/src/f.rs:1)"}}{mappings}}}"##
+        )
+    };
+    let mappings = r#", "mappings": {"pageSize": 4096, "resident": 8192, "list": [{"start": "1000", "bytes": 16384,
+        "access": "rw-p", "owner": "heap", "resident": 8192, "blocks": 1, "live": 8192, "liveResident": 4096}]}"#;
+    fs::write(&dump, text(mappings)).unwrap();
+    let page = |options: &[&str]| {
+        let output = about_memory(&[&["html", dump.to_str().unwrap(), "-o", "-"], options].concat());
+        (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+    };
+    let (is_written, with) = page(&["--resident"]);
+    assert!(is_written, "{with}");
+    let blocks = &header(&with)["heap"]["blocks"];
+    assert_eq!(blocks["resident"], true);
+    let memory = blocks["memory"].as_str().unwrap();
+    assert!(memory.starts_with("Resident memory of the process: 8.00 KiB\n"), "{memory}");
+    assert!(memory.contains("4.00 KiB   50.00%  live blocks\n"), "{memory}");
+    let (_, without) = page(&[]);
+    assert!(header(&without).get("heap").is_none_or(Value::is_null));
+    // Files without pages of blocks.
+    let (is_written, reason) = page(&["--resident", "--at", "end"]);
+    assert!(!is_written && reason.contains("cannot be used with"), "{reason}");
+    fs::write(&dump, text("")).unwrap();
+    let (is_written, reason) = page(&["--resident"]);
+    assert!(!is_written && reason.contains("the dump has no resident bytes"), "{reason}");
+    let report = golden("ours/dark-matter.json");
+    let output = about_memory(&["html", report.to_str().unwrap(), "--resident", "-o", "-"]);
+    let reason = String::from_utf8(output.stderr).unwrap();
+    assert!(reason.contains("--resident needs the file of a dump"), "{reason}");
+}
+
 #[test]
 fn a_saved_report_with_dark_matter_has_its_functions() {
     let report = golden("ours/dark-matter.json");

@@ -4,6 +4,9 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use dmd::analyze;
+use dmd::analyze::program::{ProgramOptions, ResidentMemory, ResidentOwner};
+
 use crate::support::{command, count, preloaded, read_dump, run};
 
 const ALL_OPTIONS: [&str; 5] = [
@@ -156,4 +159,51 @@ fn those_with_another_allocator_before_them() {
             );
         }
     }
+}
+
+/// Programs with one thread: their rows add up to the kernel's sum to the page, and nothing is left over.
+#[test]
+fn resident_memory_by_owner_adds_up() {
+    let mut programs = 0;
+    for (program, text) in [
+        ("awk", "seq 1 50000 | awk '{ seen[$1] = $0 \"x\" } END { print length(seen) }'"),
+        ("bash", "declare -A all; for i in {1..20000}; do all[$i]=$i; done; echo ${#all[@]}"),
+        ("find", "find /usr/bin /etc -newer /etc/passwd | wc -l"),
+        ("gcc", "printf '#include <stdio.h>\\nint main(void) { puts(\"\"); }' | gcc -O2 -x c -o a -"),
+        (
+            "git",
+            "git init -q .; seq 1 9999 >a; git add a; git -c user.name=a -c user.email=b commit -qm a; git log -p | wc -l",
+        ),
+        ("grep", "seq 1 90000 | grep -c '[13579]\\(00\\)*$'"),
+        ("ld", "echo 'int main(void) { return 0; }' | gcc -x c -c -o a.o -; ld -r -o b.o a.o"),
+        ("make", "seq -f 'a%.0f: ; @true' 1 5000 >Makefile; make -s a7"),
+        ("perl", "perl -e 'my %h; $h{$_} = [1..10] for 1..20000; print scalar keys %h'"),
+        ("python3", "python3 -c 'import json, sqlite3, ssl; print(len([str(i) for i in range(200000)]))'"),
+        ("sed", "seq 1 50000 | sed -n 'H;$p' | wc -l"),
+        ("sort", "seq 1 100000 | sort --parallel=1 -r | tail -1"),
+        ("tar", "seq 1 100000 >a; tar cf - a a a | tar tf -"),
+        ("xz", "seq 1 100000 | xz -T1 -6 | xz -dc | tail -1"),
+    ] {
+        if !is_there(program) {
+            continue;
+        }
+        let dumps = tempfile::tempdir().unwrap();
+        let output = dumps.path().join("d-%p.json");
+        let options =
+            format!("--mode=live --stacks=full --quiet --dump-at-exit --output={}", output.display());
+        script(preloaded("/bin/bash", &options), text);
+        let mut sums = Vec::new();
+        for entry in std::fs::read_dir(dumps.path()).unwrap() {
+            let dump = analyze::read(entry.unwrap().path()).unwrap();
+            let table = ResidentMemory::new(&dump, &ProgramOptions::new()).unwrap();
+            let rows = table.rows.iter().map(|row| row.resident).sum::<i128>();
+            let has_difference = table.rows.iter().any(|row| row.owner == ResidentOwner::Difference);
+            assert!(!table.is_changing && !has_difference, "{program}: {table}");
+            assert_eq!(rows, i128::from(dump.memory().unwrap().resident), "{program}: {table}");
+            sums.push(rows);
+        }
+        assert!(!sums.is_empty(), "{program}");
+        programs += 1;
+    }
+    assert!(programs >= 10, "{programs}");
 }

@@ -102,6 +102,21 @@ fn tens_of_thousands_of_mappings_add_up() {
     assert!(memory.areas.len() > 60_000 && memory.lost_mappings == 0, "{}", memory.areas.len());
 }
 
+/// At the kernel's maximum of mappings, the dump has the blocks, and the reason why the rest is missing.
+#[test]
+fn a_process_that_can_map_nothing_more_has_a_dump() {
+    let folder = tempfile::tempdir().unwrap();
+    succeed(preloaded(victim("resident"), OPTIONS).arg(folder.path()).arg("full"));
+    let file = folder.path().join("dump.json");
+    read_dump(&file);
+    let dump = analyze::read(&file).unwrap();
+    match dump.memory() {
+        Ok(memory) => assert!(memory.areas.len() > 60_000),
+        Err(error) => assert!(error.to_string().contains("out of memory"), "{error}"),
+    }
+    assert!(Analysis::new(dump, &AnalyzeOptions::new()).sums(RecordKind::Live).num > 0);
+}
+
 /// Each dump is whole. The rows add up, or the dump says that the memory changed meanwhile.
 #[test]
 fn memory_that_changes_meanwhile_is_marked() {

@@ -1,6 +1,6 @@
 //! Memory of known shapes. Usage: `resident FOLDER [CASE]`, with `DMD` and `LD_PRELOAD` set. Writes `FOLDER/dump.json`.
-//! The cases are `unreadable` (the process may not read its page map), `many` (60,000 mappings), and `busy` (threads map
-//! and unmap memory while several dumps are written). Without a case, prints the expectation for each shape:
+//! The cases are `unreadable` (the process may not read its page map), `many` (60,000 mappings), `full` (as many mappings
+//! as the kernel allows), and `busy` (threads map and unmap memory while several dumps are written). Without a case, prints the expectation for each shape:
 //!
 //! - `block NAME REQUESTED COUNT RESIDENT SWAPPED`: blocks of a size, and their bytes in memory and in swap;
 //! - `area NAME START BYTES RESIDENT SWAPPED`: a range of addresses that this program has mapped;
@@ -246,6 +246,22 @@ fn many() {
     area("many", all, 60_000 * page, 3_000 * page, 0);
 }
 
+/// Maps memory until the kernel refuses: then the dump has no room for its own lists either.
+fn full(file: &Path) {
+    let page = page();
+    loop {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping anywhere.
+        let mapped = unsafe { libc::mmap(null_mut(), 2 * page, access, PRIVATE, -1, 0) };
+        // The kernel cannot join a mapping with its neighbors if its first half has another access.
+        // SAFETY: if there is a mapping, it belongs to this program.
+        if mapped == libc::MAP_FAILED || unsafe { libc::mprotect(mapped, page, libc::PROT_NONE) } != 0 {
+            break;
+        }
+    }
+    dmd::dump(file).unwrap();
+}
+
 /// Threads that map and unmap memory, and move borders between mappings, while dumps are written.
 fn busy(folder: &Path) {
     static ENDS: AtomicBool = AtomicBool::new(false);
@@ -299,6 +315,7 @@ fn main() {
     match std::env::args().nth(2).as_deref() {
         Some("unreadable") => forbid_page_map(),
         Some("many") => many(),
+        Some("full") => return full(&Path::new(&folder).join("dump.json")),
         Some("busy") => return busy(folder.as_ref()),
         Some(case) => panic!("{case}"),
         None => {

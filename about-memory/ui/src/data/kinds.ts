@@ -9,10 +9,14 @@ export interface KindsHeader {
   estimated: boolean;
   /** Whether the data has swapped and untouched bytes. */
   resident?: boolean;
+  /** The resident memory of the process by owner, as text. */
+  memory?: string;
 }
 
 export interface BlockKinds {
   estimated: boolean;
+  /** The resident memory of the process by owner, as text. */
+  memory: string | null;
   /**
    * The title and the blocks of each kind. If there are several kinds, the first entry is all blocks, and the last
    * entries are the reporters.
@@ -48,7 +52,7 @@ export function readKinds(
     list.unshift({ title: "All", amounts, reporter: null });
   }
   list.push(...reporters);
-  return { estimated: header.estimated, list };
+  return { estimated: header.estimated, memory: header.memory ?? null, list };
 }
 
 /**

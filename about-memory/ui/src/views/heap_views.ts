@@ -40,6 +40,11 @@ export class HeapViews {
     private readonly redraw: () => void,
   ) {
     const { stacks, timeline, change, kinds } = heap;
+    if (kinds?.memory) {
+      const memory = create("pre", "memory", kinds.memory.split("\n").map(showText).join("\n"));
+      memory.tabIndex = 0;
+      this.above.append(memory);
+    }
     if (kinds && kinds.list.length > 1) {
       kinds.list.forEach(({ title }, index) => {
         const option = create("option", "", title);

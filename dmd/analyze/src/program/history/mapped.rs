@@ -59,7 +59,7 @@ impl MappingSites {
         let mut groups: FxHashMap<MappingStack, usize> = FxHashMap::default();
         for ((stack, allocator), of_stack) in self.stacks.iter().zip(self.allocators).zip(of_stacks) {
             let (holder, place) = match allocator {
-                Some(allocator) => (BlockHolder::plain(format!("the memory of {allocator}")), String::new()),
+                Some(allocator) => (BlockHolder::plain(format!("({allocator})")), String::new()),
                 None => {
                     let held = holders.find_for_stack(*of_stack, &[HolderKey::Site]).into_iter().next();
                     let (holder, place) = held.unwrap_or_default();
