@@ -1,0 +1,67 @@
+//! The table `buckets`: the mean of each path of a process in 6 hours. All questions read this table.
+//!
+//! `compact` writes a file of buckets for each compact file of reports, under the same name. For all other files of
+//! reports, the query computes the buckets.
+//!
+//! A process may have several rows for a bucket and path, one from each file. So questions weigh `mean` by `samples`.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
+
+use crate::folder::{TableFile, TableListing};
+
+/// The name of the table.
+pub const BUCKETS: &str = "buckets";
+
+/// The length of a bucket in seconds.
+pub const BUCKET_SECONDS: u64 = 6 * 3600;
+
+/// The columns of the table's files.
+pub(crate) fn schema() -> Schema {
+    let time = || DataType::Timestamp(TimeUnit::Microsecond, Some(Arc::from("UTC")));
+    let field = |name: &str, of: DataType| Field::new(name, of, false);
+    Schema::new(vec![
+        field("bucket", time()),
+        field("service", DataType::Utf8),
+        field("host", DataType::Utf8),
+        field("process", DataType::Utf8),
+        field("pid", DataType::UInt32),
+        field("life", DataType::UInt64),
+        field("version", DataType::Utf8),
+        field("path", DataType::Utf8),
+        field("kind", DataType::Utf8),
+        field("units", DataType::Utf8),
+        field("samples", DataType::Int64),
+        field("mean", DataType::Float64),
+        field("lowest", DataType::Int64),
+        field("highest", DataType::Int64),
+        field("first_ts", time()),
+        field("last_ts", time()),
+    ])
+}
+
+/// The query that computes buckets from a table of reports.
+pub(crate) fn query(reports: &str) -> String {
+    format!(
+        "SELECT arrow_cast(date_bin(INTERVAL '6 hours', ts), 'Timestamp(Microsecond, Some(\"UTC\"))') AS bucket, service,
+            coalesce(host, '') AS host, process, coalesce(pid, 0) AS pid,
+            life_id(service, host, process, pid, started) AS life, coalesce(version, '') AS version,
+            path, kind, units, count(*) AS samples, avg(CAST(amount AS DOUBLE)) AS mean,
+            min(amount) AS lowest, max(amount) AS highest, min(ts) AS first_ts, max(ts) AS last_ts
+        FROM {reports} GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10"
+    )
+}
+
+/// Splits the reports into the files that have a file of buckets, and the others: the files of buckets, and the files
+/// of reports without one.
+pub(crate) fn pairs(reports: &TableListing, buckets: &TableListing) -> (Vec<TableFile>, Vec<TableFile>) {
+    let key = |file: &TableFile| (file.day, file.service_folder.clone(), file.name().to_owned());
+    let all: Vec<&TableFile> = buckets.files.iter().chain(&buckets.replaced).collect();
+    let known: HashSet<_> = all.iter().map(|file| key(file)).collect();
+    let (with, without): (Vec<TableFile>, Vec<TableFile>) =
+        reports.files.iter().cloned().partition(|file| file.is_compact() && known.contains(&key(file)));
+    let with: HashSet<_> = with.iter().map(key).collect();
+    (all.into_iter().filter(|file| with.contains(&key(file))).cloned().collect(), without)
+}

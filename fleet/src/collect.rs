@@ -1,0 +1,246 @@
+//! Collects the reports of running processes, and writes a file for each service and minute.
+//!
+//! One task asks all targets. Each target has a place in the interval, so that the requests are spread, and a limit
+//! keeps few requests open. A target that fails is asked less often. Reports wait in memory until the minute ends or
+//! until they exceed a limit, and are written to files that appear only when they are complete. So a kill loses the
+//! reports since the last write.
+
+mod buffer;
+mod http;
+mod target;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use memory_export::parquet::ParquetRun;
+use memory_report::ReportSet;
+use memory_report::file::{ReadOptions, read_from};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::{Instant, sleep_until};
+
+use crate::error::FleetError;
+use crate::import::{service_of, since_1970};
+use buffer::ReportBuffer;
+
+pub use target::{CollectTarget, parse_targets};
+
+/// Options of [`collect`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CollectOptions {
+    /// Targets that never change.
+    pub targets: Vec<CollectTarget>,
+    /// A file with targets, which is read again at the start of each interval.
+    pub file: Option<PathBuf>,
+    /// The time between two requests to a target, and between two files.
+    pub interval: Duration,
+    /// The maximum time for a request.
+    pub timeout: Duration,
+    /// The maximum number of open requests.
+    pub concurrency: usize,
+    /// The maximum size of an answer in bytes.
+    pub max_answer: usize,
+    /// The size of waiting reports in bytes above which they are written before the interval ends.
+    pub max_waiting: usize,
+    /// The number of intervals; `None` collects until the process ends.
+    pub rounds: Option<u64>,
+}
+
+impl Default for CollectOptions {
+    fn default() -> Self {
+        Self {
+            targets: Vec::new(),
+            file: None,
+            interval: Duration::from_secs(60),
+            timeout: Duration::from_secs(10),
+            concurrency: 64,
+            max_answer: 16 << 20,
+            max_waiting: 32 << 20,
+            rounds: None,
+        }
+    }
+}
+
+/// What happened in an interval.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CollectedRound {
+    /// The number of targets, and of those that answered.
+    pub targets: usize,
+    /// The number of targets whose reports are in the files.
+    pub answered: usize,
+    /// The number of targets that were not asked, because they failed before.
+    pub waiting: usize,
+    /// The first failures, with the target.
+    pub failures: Vec<String>,
+    /// The files of the table `reports`.
+    pub files: Vec<PathBuf>,
+}
+
+/// The maximum number of failures that a round keeps.
+const MAX_FAILURES: usize = 5;
+/// The maximum number of intervals between two requests to a target that fails.
+const MAX_BACK_OFF: u32 = 16;
+
+/// Collects until the rounds are over, or until `stop` completes. `report` gets each round.
+///
+/// # Errors
+///
+/// Returns an error if there are no targets, or if a table cannot be written.
+pub async fn collect(
+    root: &Path,
+    options: &CollectOptions,
+    stop: impl Future<Output = ()>,
+    mut report: impl FnMut(&CollectedRound),
+) -> Result<(), FleetError> {
+    std::fs::create_dir_all(root).map_err(|error| FleetError::at(root, error))?;
+    let mut stop = core::pin::pin!(stop);
+    let mut failing = target::FailingTargets::default();
+    let permits = Arc::new(Semaphore::new(options.concurrency.max(1)));
+    let mut start = Instant::now();
+    let mut round = 0;
+    loop {
+        let targets = targets(options)?;
+        let end = start + options.interval;
+        let mut done = CollectedRound { targets: targets.len(), ..CollectedRound::default() };
+        let (sender, mut answers) = mpsc::channel::<TargetAnswer>(4);
+        let mut requests = tokio::task::JoinSet::new();
+        for target in targets {
+            if failing.must_wait(&target, round) {
+                done.waiting += 1;
+                continue;
+            }
+            let at = start + target.place(options.interval);
+            requests.spawn(ask(target, at, options.clone(), Arc::clone(&permits), sender.clone()));
+        }
+        drop(sender);
+        let mut buffer = ReportBuffer::default();
+        let mut is_stopped = false;
+        loop {
+            tokio::select! {
+                answer = answers.recv() => match answer {
+                    Some(answer) => {
+                        failing.note(&answer.target, round, answer.result.is_ok());
+                        match answer.result {
+                            Ok((run, set)) => {
+                                done.answered += 1;
+                                buffer.add(run, set);
+                            }
+                            Err(reason) if done.failures.len() < MAX_FAILURES => {
+                                done.failures.push(format!("{}: {reason}", answer.target.url));
+                            }
+                            Err(_) => {}
+                        }
+                        if buffer.size() > options.max_waiting {
+                            done.files.extend(flush(root, &mut buffer).await?);
+                        }
+                    }
+                    None => break,
+                },
+                () = &mut stop => {
+                    is_stopped = true;
+                    break;
+                }
+                // Answers that come later are lost: their targets are asked again in this moment.
+                () = sleep_until(end) => break,
+            }
+        }
+        let late = requests.len();
+        requests.abort_all();
+        done.files.extend(flush(root, &mut buffer).await?);
+        let counted = done.answered + done.failures.len();
+        if !is_stopped && late > 0 && counted < done.targets && done.failures.len() < MAX_FAILURES {
+            let open = done.targets - done.waiting;
+            if open > counted && Instant::now() >= end {
+                done.failures
+                    .push(format!("{} targets did not answer before the interval ended", open - counted));
+            }
+        }
+        report(&done);
+        round += 1;
+        if is_stopped || options.rounds.is_some_and(|rounds| round >= rounds) {
+            return Ok(());
+        }
+        tokio::select! {
+            () = &mut stop => return Ok(()),
+            () = sleep_until(end) => {}
+        }
+        // A machine that slept does not catch up.
+        start = if Instant::now() > end + options.interval { Instant::now() } else { end };
+    }
+}
+
+struct TargetAnswer {
+    target: CollectTarget,
+    result: Result<(ParquetRun, ReportSet), String>,
+}
+
+async fn ask(
+    target: CollectTarget,
+    at: Instant,
+    options: CollectOptions,
+    permits: Arc<Semaphore>,
+    answers: mpsc::Sender<TargetAnswer>,
+) {
+    sleep_until(at).await;
+    let Ok(permit) = permits.acquire_owned().await else { return };
+    let asked = tokio::time::timeout(options.timeout, http::get(&target, options.max_answer)).await;
+    let time = Duration::from_millis(since_1970(SystemTime::now()).as_millis() as u64);
+    let result = match asked {
+        Err(_) => Err(format!("no answer in {} s", options.timeout.as_secs_f64())),
+        Ok(Err(reason)) => Err(reason),
+        Ok(Ok(body)) => {
+            let target = target.clone();
+            // Decompressing and reading take the time of a processor, not of the network.
+            let read =
+                tokio::task::spawn_blocking(move || read_answer(&target, time, &body, options.max_answer));
+            read.await.unwrap_or_else(|error| Err(error.to_string()))
+        }
+    };
+    // The permit also bounds the answers that wait for the channel.
+    let _ = answers.send(TargetAnswer { target, result }).await;
+    drop(permit);
+}
+
+fn read_answer(
+    target: &CollectTarget,
+    time: Duration,
+    body: &[u8],
+    max: usize,
+) -> Result<(ParquetRun, ReportSet), String> {
+    // A small answer may be large when it is decompressed.
+    let limits = ReadOptions::new().max_bytes(max as u64 * 8).max_reports(200_000);
+    let set = read_from(body, &limits).map_err(|error| error.to_string())?;
+    let service = target.service.clone().or_else(|| service_of(&set));
+    let mut run = ParquetRun::new(service.unwrap_or_else(|| target.authority().to_owned()), time);
+    run.version.clone_from(&target.version);
+    run.host = Some(target.host.clone().unwrap_or_else(|| target.authority().to_owned()));
+    Ok((run.with_id_from_reports(&set), set))
+}
+
+fn targets(options: &CollectOptions) -> Result<Vec<CollectTarget>, FleetError> {
+    let mut targets = options.targets.clone();
+    if let Some(path) = &options.file {
+        let text = std::fs::read_to_string(path).map_err(|error| FleetError::at(path, error))?;
+        targets.extend(parse_targets(&text).map_err(|error| FleetError::at(path, error))?);
+    }
+    // A target in both lists is asked once.
+    let mut known = std::collections::HashSet::new();
+    targets.retain(|target| known.insert(target.url.clone()));
+    match targets.is_empty() {
+        true => {
+            Err(FleetError::Usage("there are no targets: name URLs, or a file with --targets".to_owned()))
+        }
+        false => Ok(targets),
+    }
+}
+
+async fn flush(root: &Path, buffer: &mut ReportBuffer) -> Result<Vec<PathBuf>, FleetError> {
+    if buffer.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (root, full) = (root.to_owned(), core::mem::take(buffer));
+    let written = tokio::task::spawn_blocking(move || full.write(&root)).await;
+    written.unwrap_or_else(|error| Err(FleetError::Output(std::io::Error::other(error.to_string()))))
+}

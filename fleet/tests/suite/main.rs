@@ -1,0 +1,11 @@
+//! The crate `memory-fleet`: tables in, answers out.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bad_inputs;
+mod collecting;
+mod command_line;
+mod compacting;
+mod simulated;
+mod statistics;
+mod support;

@@ -1,0 +1,87 @@
+//! Tables and rows for tests.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use memory_fleet::{Answer, FleetError, FleetSession, Question, QuestionOptions, SessionOptions};
+
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
+}
+
+pub(crate) fn open(root: &Path) -> FleetSession {
+    let mut options = SessionOptions::default();
+    options.threads = 2;
+    FleetSession::open(root, &options).unwrap()
+}
+
+pub(crate) fn all_rows() -> QuestionOptions {
+    let mut options = QuestionOptions::default();
+    options.limit = 0;
+    options
+}
+
+pub(crate) fn ask(root: &Path, question: &Question) -> Answer {
+    block_on(open(root).ask(question, &all_rows())).unwrap()
+}
+
+/// The rows of a query as texts.
+pub(crate) fn query(root: &Path, sql: &str) -> Result<Vec<Vec<String>>, FleetError> {
+    let answer = block_on(open(root).ask_sql(sql, 0))?;
+    let names: Vec<String> = answer.rows.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    Ok(texts(&answer.rows, &names))
+}
+
+/// The values of some columns, row by row.
+pub(crate) fn texts(rows: &RecordBatch, columns: &[&str]) -> Vec<Vec<String>> {
+    let options = FormatOptions::default();
+    let columns: Vec<_> = columns
+        .iter()
+        .map(|name| ArrayFormatter::try_new(rows.column_by_name(name).unwrap(), &options).unwrap())
+        .collect();
+    (0..rows.num_rows())
+        .map(|row| columns.iter().map(|column| column.value(row).to_string()).collect())
+        .collect()
+}
+
+/// The values of some columns as a set.
+pub(crate) fn set<const N: usize>(answer: &Answer, columns: [&str; N]) -> BTreeSet<[String; N]> {
+    texts(&answer.rows, &columns).into_iter().map(|row| row.try_into().unwrap()).collect()
+}
+
+/// All files below a folder.
+pub(crate) fn files(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![root.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { open.push(path) } else { found.push(path) }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// A report file with some amounts in bytes.
+pub(crate) fn report(process: &str, amounts: &[(&str, i64)]) -> String {
+    let rows: Vec<String> = amounts
+        .iter()
+        .map(|(path, amount)| {
+            let kind = if path.starts_with("explicit/") { 1 } else { 2 };
+            format!(
+                r#"{{"process":"{process}","path":"{path}","kind":{kind},"units":0,"amount":{amount},"description":""}}"#
+            )
+        })
+        .collect();
+    format!(r#"{{"version":1,"hasMozMallocUsableSize":true,"reports":[{}]}}"#, rows.join(","))
+}
