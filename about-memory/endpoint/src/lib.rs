@@ -66,9 +66,9 @@
 //!
 //! # Features
 //!
-//! Without features, the crate adds seven crates to a program with `memory-reporter`: `about-memory` without its
-//! program, `dmd-analyze` without symbols, `lz4_flex`, `memory-export`, `regex-lite`, `rustc-hash`, and itself. `axum`
-//! adds 22 crates, and `pyroscope` adds one. DMD is not a dependency: the endpoint finds the engine in the process.
+//! Without features, the crate adds eight crates to a program with `memory-reporter`: `dmd-analyze` without symbols,
+//! `dmd-format`, `lz4_flex`, `memory-export`, `rustc-hash`, `thiserror` with its macro, and itself. `axum` adds 22
+//! crates, and `pyroscope` adds one. DMD is not a dependency: the endpoint finds the engine in the process.
 //!
 //! - `axum`: `router`, a `Router` of axum 0.8.
 //! - `pyroscope`: the module `pyroscope` pushes profiles to a server of Pyroscope.
