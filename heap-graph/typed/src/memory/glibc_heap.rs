@@ -292,7 +292,7 @@ mod tests {
     impl NoisyMemory {
         fn word(&self, address: u64) -> u64 {
             let at = address.wrapping_sub(ARENA + LISTS - HEADER);
-            let is_list = at >= HEADER && at < HEADER + LIST_COUNT * HEADER;
+            let is_list = (HEADER..HEADER + LIST_COUNT * HEADER).contains(&at);
             if is_list {
                 return ARENA + LISTS - HEADER + (at - HEADER) / HEADER * HEADER;
             }
