@@ -11,7 +11,7 @@ use crate::target::{TargetMapping, TargetProcess};
 
 /// The most bytes of a stack that are searched, from the stack pointer on.
 const MOST: u64 = 1 << 20;
-/// The number of times that a thread is stopped again because a signal arrives.
+/// The number of attempts to stop a thread. An attempt fails if a signal arrives.
 const TRIES: usize = 5;
 
 /// Replaces the old addresses by the new ones in all threads. Returns the number of replaced copies.

@@ -33,7 +33,7 @@ pub enum AttachError {
     OtherMachine,
     /// The program is statically linked.
     Static,
-    /// The program uses another C library: its loader.
+    /// The program uses another C library: the name of its loader.
     OtherLibrary(String),
     /// The program is built with a sanitizer.
     Sanitizer,

@@ -16,7 +16,7 @@ use crate::ptrace::TracedThread;
 use crate::target::{TargetProcess, trace_advice};
 use crate::unwind::{self, StoppedFrame};
 
-/// The time after which no more moments are tried.
+/// The time after which [`wait`] returns an error.
 const LONGEST: Duration = Duration::from_secs(2);
 /// The time between two rounds of tries.
 const BETWEEN: Duration = Duration::from_millis(10);
@@ -142,7 +142,7 @@ pub(crate) fn wait(target: &TargetProcess, objects: &[LoadedObject]) -> Result<S
     }
 }
 
-/// Stops a thread. Returns the reason if the moment is not safe: the thread goes on.
+/// Stops a thread. If the moment is not safe, lets the thread go on, and returns the reason.
 fn try_thread(
     target: &TargetProcess,
     objects: &[LoadedObject],
@@ -183,7 +183,7 @@ fn try_thread(
     }
     let mut is_innermost = true;
     for (number, frame) in stack.frames.iter().enumerate() {
-        // The library's functions that wait for a child hold no lock.
+        // The functions of libdmd.so that wait for a child hold no lock.
         if waits_for_child && is_called_by_program(target, objects, &stack.frames[number..]) {
             continue;
         }
@@ -200,8 +200,8 @@ fn try_thread(
     Ok(Ok(SafeMoment { thread, since }))
 }
 
-/// Whether the innermost frame is in the library, and a thread of the program has called it. Threads that the library
-/// has started do not count.
+/// Whether the first of these frames is in `libdmd.so`, and code outside of the C library has called into `libdmd.so`.
+/// On a thread that `libdmd.so` has started, the caller is the C library.
 fn is_called_by_program(target: &TargetProcess, objects: &[LoadedObject], frames: &[StoppedFrame]) -> bool {
     let is_recorder =
         |frame: &&StoppedFrame| frame.object.is_some_and(|object| objects[object].is_recorder(target));
@@ -236,7 +236,8 @@ fn unsafe_frame(
         return Some("a thread is in libdmd.so".to_owned());
     }
     let functions = object.functions(target);
-    // Code without a name belongs to the library's allocator, or may do so.
+    // In a shared library with a `malloc`, also code without a name may belong to the allocator: all its code is
+    // unsafe.
     let is_allocator = !is_c_library(object)
         && frame.object != Some(0)
         && functions.iter().any(|function| function.name == "malloc");
@@ -251,13 +252,15 @@ fn unsafe_frame(
         let mut names = same.map(|other| other.name.as_str());
         return names.find(|name| UNSAFE.contains(name)).map(|name| format!("a thread is in {name}"));
     }
-    // Functions of the allocator that have no name are called by functions that have one, so a walk finds these. A
-    // jump from the one to the other would leave only the former: while it runs, the thread is not at a safe moment.
+    // The C library's allocator also has functions without a name. Functions with a name call them, so a walk finds the
+    // name, unless the call is a jump (a tail call). So a thread whose innermost code has no name is not at a safe
+    // moment.
     let is_own_code = is_innermost && is_c_library(object) && !is_in_system_call(target, frame.code);
     is_own_code.then(|| "a thread is in the C library".to_owned())
 }
 
-/// Whether the instruction before is a system call, or this one is that is to be made again.
+/// Whether the instruction before `code` is a system call, in which the thread is, or the instruction at `code` is a
+/// system call, which the thread will make again.
 fn is_in_system_call(target: &TargetProcess, code: u64) -> bool {
     let call: &[u8] = if cfg!(target_arch = "x86_64") { &[0x0f, 5] } else { &[1, 0, 0, 0xd4] };
     let mut around = [0; 8];
