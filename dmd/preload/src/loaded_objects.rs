@@ -235,7 +235,7 @@ impl LoadedImage for MemoryImage<'_> {
     }
 
     fn for_each_word(&self, each: &mut dyn FnMut(u64, u64)) {
-        // With absolute addresses, constant data holds addresses, too.
+        // In a file at a fixed address, constant data also contains addresses.
         let holds = |segment: &&LoadedSegment| {
             segment.flags & EXECUTABLE == 0 && (segment.flags & WRITABLE != 0 || !self.is_relocatable)
         };

@@ -51,7 +51,7 @@ impl RedirectFailure {
 pub(crate) enum RunningThreads {
     /// No other thread can be in the code.
     None,
-    /// Only words may be changed.
+    /// Other threads may be in the code: only words may be changed.
     Some,
 }
 
@@ -104,7 +104,8 @@ pub(crate) fn apply(
     }
     let mut stubs = if has_code { Some(NearStubs::map(object, entries.len())?) } else { None };
     let mut changes = Vec::new();
-    // While other threads run, a block that a hook has allocated must find its end at a hook.
+    // References to functions that free come first: while other threads run, a hook must free each block that a hook
+    // has allocated.
     let mut references: Vec<&Reference> = plan.references.iter().collect();
     references.sort_by_key(|reference| {
         plan.functions[usize::from(reference.function)].function.call != FunctionCall::Free
@@ -149,7 +150,8 @@ impl AppliedPlan {
         refused == 0
     }
 
-    /// The addresses of functions, each with the address of its hook. A function may come up several times.
+    /// The addresses of functions whose words changed, each with the address of its hook. A function may occur several
+    /// times.
     pub(crate) fn moved(&self) -> impl Iterator<Item = (usize, usize)> {
         self.changes.iter().filter_map(|change| match *change {
             MemoryChange::Word { old, new, .. } => Some((old, new)),
@@ -177,7 +179,7 @@ fn read_code(at: usize) -> [u8; 4] {
     unsafe { with_exposed_provenance::<[u8; 4]>(at).read_unaligned() }
 }
 
-/// Adds the changes for a reference in code. `None` if the stub is too far away.
+/// Adds the changes for a reference in code. Returns `None` if the stub is too far away.
 fn add_code_changes(
     reference: &Reference,
     at: usize,
@@ -305,7 +307,7 @@ impl CodeMemory {
         }
         if protect(at, 8, protection | libc::PROT_WRITE) {
             word.store(new, Ordering::Release);
-            // If the page stays writable, the program runs on as well.
+            // An error does not matter: the program also runs if the page stays writable.
             protect(at, 8, protection);
             return true;
         }

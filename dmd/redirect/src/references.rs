@@ -177,7 +177,7 @@ impl<'t> Targets<'t> {
             if page.wrapping_sub(self.least & !0xfff) > self.span.saturating_add(0xfff) {
                 continue;
             }
-            // The compiler may put other instructions between the two.
+            // The compiler may put other instructions between `adrp` and `add`.
             for (distance, next) in words(index * 4 + 4).take(MOST_BETWEEN).enumerate() {
                 if let Some((bytes, from)) = aarch64::added_bytes(next)
                     && from == register

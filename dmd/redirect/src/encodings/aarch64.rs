@@ -54,8 +54,8 @@ pub fn added_bytes(instruction: u32) -> Option<(u64, u32)> {
     (instruction & ADD_BITS == ADD).then(|| (u64::from(instruction >> 10 & 0xfff), instruction >> 5 & 31))
 }
 
-/// The register that an instruction for data in general purpose registers or a load writes. An approximation that is
-/// sufficient between `adrp` and its `add`: instructions of other kinds give `None`.
+/// The register that an instruction writes. The instruction is a load, or computes with general purpose registers; for
+/// other instructions, the result is `None`. This approximation is sufficient between `adrp` and its `add`.
 pub fn written_register(instruction: u32) -> Option<u32> {
     let is_data = instruction & 0x1c00_0000 == 0x1000_0000 || instruction & 0x0e00_0000 == 0x0a00_0000;
     let is_load = instruction & 0x0e40_0000 == 0x0840_0000;

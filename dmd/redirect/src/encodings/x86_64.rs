@@ -187,7 +187,7 @@ fn after_0f(opcode: u8) -> Option<Operands> {
     })
 }
 
-/// The bytes of a `modrm` byte and of the address that it asks for.
+/// The number of bytes of a `modrm` byte and of the address that follows it.
 fn modrm_length(code: &[u8]) -> Option<usize> {
     let modrm = *code.first()?;
     let (mode, base) = (modrm >> 6, modrm & 7);
