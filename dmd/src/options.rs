@@ -74,8 +74,8 @@ pub struct Options {
     pub show_dump_stats: bool,
     /// The maximum number of frames of a stack, 1 to 256. Default: 24, Firefox's limit.
     pub max_frames: usize,
-    /// Dumps contain which bytes of blocks and of mappings are in memory. This takes about 0.1 s for each GiB of resident
-    /// memory. Default: yes.
+    /// Write to each dump how many bytes of the blocks and of the mappings are in memory. This takes about 0.1 s for
+    /// each GiB of resident memory. Default: yes.
     pub resident: bool,
     /// The path of the dump at the end of the process; `%p` is replaced by the process number. If the path has no
     /// `%p`, the first process uses it as it is, and other processes add their number before the extension. Default:

@@ -108,7 +108,7 @@ pub(crate) struct SafeMoment {
 /// Waits for a safe moment.
 pub(crate) fn wait(target: &TargetProcess, objects: &[LoadedObject]) -> Result<SafeMoment, AttachError> {
     let until = Instant::now() + LONGEST;
-    let mut reason = "it has no thread that can be stopped".to_owned();
+    let mut reason = "the process has no thread that can be stopped".to_owned();
     let mut first = 0;
     loop {
         let threads = target.threads().map_err(|_| AttachError::Ended)?;
@@ -119,7 +119,7 @@ pub(crate) fn wait(target: &TargetProcess, objects: &[LoadedObject]) -> Result<S
                 continue;
             }
             if !arch::MAKES_CALLS_AGAIN && thread.system_call.is_some_and(arch::is_not_restarted) {
-                reason = "a thread is in a system call that a stop ends".to_owned();
+                reason = "a thread is in a system call that would fail after a stop".to_owned();
                 continue;
             }
             match try_thread(target, objects, thread.number) {
@@ -149,7 +149,7 @@ fn try_thread(
     number: u32,
 ) -> io::Result<Result<SafeMoment, String>> {
     let Some(thread) = TracedThread::stop(number)? else {
-        return Ok(Err("a signal arrives".to_owned()));
+        return Ok(Err("a thread is about to get a signal".to_owned()));
     };
     let since = Instant::now();
     let mut registers = thread.registers()?;
@@ -278,7 +278,7 @@ fn search(target: &TargetProcess, objects: &[LoadedObject], stack_pointer: u64) 
         length /= 2;
     }
     if length == 0 {
-        return Some("a thread has no stack that can be read".to_owned());
+        return Some("the stack of a thread cannot be read".to_owned());
     }
     stack[..length].as_chunks::<8>().0.iter().find_map(|word| {
         let address = arch::code_address(u64::from_le_bytes(*word));

@@ -188,7 +188,7 @@ fn check_program(target: &TargetProcess, objects: &[LoadedObject]) -> Result<(),
     match objects.iter().find(|object| object.name().starts_with("ld-musl")) {
         Some(musl) => Err(AttachError::OtherLibrary(musl.name().to_owned())),
         None if objects.iter().any(is_loader) => {
-            Err(AttachError::OtherLibrary("of another library".to_owned()))
+            Err(AttachError::OtherLibrary("of another C library".to_owned()))
         }
         None => Err(AttachError::Static),
     }

@@ -31,7 +31,7 @@ pub(crate) struct AllocatorHook {
 
 /// The number of hooks of the process.
 const HOOKS: usize = 160;
-/// The bytes of an entry.
+/// The size of an entry in bytes.
 const ENTRY_BYTES: usize = 16;
 
 static ALL: [AllocatorHook; HOOKS] = [const {

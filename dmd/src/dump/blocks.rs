@@ -46,7 +46,7 @@ const MOST_RESERVED: u64 = 1 << 20;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KindAmount {
     pub(super) count: u64,
-    /// The bytes of live blocks without memory. All zero if the pages are not known.
+    /// The bytes of live blocks that are not in memory. All zero if the pages are not known.
     pub(super) absent: AbsentBytes,
 }
 

@@ -23,7 +23,7 @@ static END: AtomicUsize = AtomicUsize::new(0);
 
 /// Adds a range of pages that the engine has mapped.
 pub(super) fn add(start: usize, bytes: usize) {
-    // The first places are the ones that short-lived ranges leave.
+    // Search from the start: short-lived ranges leave free places there.
     let is_free = |range: &OwnRange| {
         range.start.load(Ordering::Relaxed) == 0
             && range.start.compare_exchange(0, start, Ordering::Relaxed, Ordering::Relaxed).is_ok()

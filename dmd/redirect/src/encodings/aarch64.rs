@@ -77,7 +77,7 @@ pub fn with_added(instruction: u32, target: u64) -> u32 {
     instruction & !(0xfff << 10) | (target as u32 & 0xfff) << 10
 }
 
-/// The bytes of a [`stub`].
+/// The size of a [`stub`] in bytes.
 pub const STUB_BYTES: usize = 24;
 
 /// Code that jumps to any address. It may be the target of an indirect branch in a guarded page (`bti`).

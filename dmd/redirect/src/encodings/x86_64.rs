@@ -42,7 +42,7 @@ pub fn distance(at: u64, target: u64) -> Option<[u8; 4]> {
     i32::try_from(bytes).ok().map(i32::to_le_bytes)
 }
 
-/// The bytes of a [`stub`].
+/// The size of a [`stub`] in bytes.
 pub const STUB_BYTES: usize = 16;
 
 /// Code that jumps to any address.
