@@ -29,7 +29,7 @@ pub(crate) struct CallingThread<'t> {
     /// The end of the stack that the next call uses.
     stack: u64,
     is_alive: bool,
-    /// The thread runs before others during the calls, if the system allows it.
+    /// During the calls, the thread runs before other threads, if the system allows that.
     _haste: HasteGuard,
 }
 

@@ -1,6 +1,6 @@
 //! Copies of function addresses that threads hold: code may keep the address of `free` in a register, or on the stack,
 //! for as long as a function runs. After the references in objects have changed, no thread makes new copies of the old
-//! addresses. So each thread is stopped once, on its own, and its copies change, too.
+//! addresses. So it is enough to stop each thread once, one after another, and to change the copies of this thread.
 
 use std::collections::HashMap;
 use std::io;

@@ -21,9 +21,9 @@
 //! # How the parts work together
 //!
 //! ```text
-//! request     the wishes and the replies
+//! request     the options and the replies
 //! session     attach and detach: the steps, each a call in the process
-//! keeper      a process of its own that makes the steps, so that a thread always gets its registers back
+//! keeper      a child process that makes the steps, so that a thread always gets its registers back
 //! call        one call of a function by a stopped thread
 //! copies      addresses of functions in registers and on stacks
 //! moment      chooses the thread

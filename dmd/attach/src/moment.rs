@@ -76,7 +76,7 @@ const UNSAFE: [&str; 47] = [
     "on_exit",
 ];
 
-/// System calls in which a thread waits for others, and holds no lock of an allocator.
+/// System calls in which a thread waits, and holds no lock of an allocator.
 const WAITING: [i64; 14] = [
     libc::SYS_ppoll,
     libc::SYS_pselect6,
@@ -175,7 +175,7 @@ fn try_thread(
     let waits_for_child = system_call.is_some_and(|call| WAITING_FOR_A_CHILD.contains(&call));
     let is_waiting = waits_for_child
         || system_call.is_some_and(|call| WAITING.contains(&call) || arch::OLD_WAITING.contains(&call));
-    // A program with an allocator of its own: a thread may be anywhere in it, unless it waits.
+    // If the program contains an allocator, a thread that runs may be anywhere in it. A thread that waits is not in it.
     let has_own_allocator =
         objects.first().is_some_and(|program| program.function(target, "malloc").is_some());
     if has_own_allocator && !is_waiting {

@@ -33,7 +33,7 @@ pub(crate) enum TraceEvent {
 pub(crate) struct TracedThread {
     number: u32,
     is_stopped: bool,
-    /// A signal that the thread has still to get; 0 for none.
+    /// The signal that the thread gets when it is let go; 0 for no signal.
     kept_signal: c_int,
 }
 
@@ -142,7 +142,7 @@ impl TracedThread {
         #[cfg(target_arch = "aarch64")]
         {
             // The sets SVE, streaming SVE and ZA. Each starts with its size, the largest size, the lengths of a
-            // vector and flags. The lowest flag says that the registers have contents.
+            // vector and flags. The lowest flag is set if the registers have contents.
             let has_contents = |set: c_int| {
                 let mut header = [0_u16; 8];
                 // SAFETY: the kernel writes at most the bytes of the header.

@@ -194,7 +194,8 @@ fn check_program(target: &TargetProcess, objects: &[LoadedObject]) -> Result<(),
     }
 }
 
-/// The wishes as the library reads them: words, each with a separator behind its value.
+/// The options as text for the library: entries `KEY VALUE`, each with a separator at its end, and a 0 at the end of
+/// all.
 fn wishes(request: &AttachRequest<'_>) -> Result<Vec<u8>, AttachError> {
     const END: u8 = 0x1f;
     let mut text = Vec::new();
@@ -327,7 +328,7 @@ impl<'p, 't> PreparedThread<'p, 't> {
         self.calls.call(self.plan.functions.system_call, arguments)
     }
 
-    /// Calls a function of the library, with the address of the wishes if there are any. Returns its reply.
+    /// Calls a function of the library. If `wishes` is not `None`, passes this text to the function. Returns the reply.
     fn ask_library(&mut self, function: u64, wishes: Option<&[u8]>) -> Result<String, AttachError> {
         let reply = self.room + TEXT;
         let room = REPLY;

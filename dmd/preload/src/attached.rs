@@ -23,8 +23,8 @@ use crate::redirect::{Direction, RedirectCounts, has_new_objects, moved, redirec
 use crate::redirections::RunningThreads;
 use crate::{later_objects, real, static_allocators};
 
-/// Room for the texts and the stack of the calls that a thread makes for `about-memory attach` and `detach`, once this
-/// library is loaded: then these calls need no other memory.
+/// Room for the texts and the stack of the calls that a thread makes for `about-memory attach` and `detach`. When this
+/// library is loaded, these calls need no other memory.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "in line with the C functions")]
 static DMDRoom: CallRoom = CallRoom(UnsafeCell::new([0; 512 << 10]));

@@ -418,7 +418,7 @@ impl ObjectTables {
     }
 }
 
-/// Reads the dynamic section. glibc's loader replaces most of its addresses by those in memory.
+/// Reads the dynamic section. glibc's loader has replaced most of its file addresses by addresses in memory.
 fn tables(at: usize, count: usize, bias: usize, object: Range<usize>) -> ObjectTables {
     let mut tables = ObjectTables::default();
     let address = |value: usize| if object.contains(&value) { value } else { bias.wrapping_add(value) };

@@ -60,7 +60,7 @@ impl RunningThreads {
     pub(crate) fn now() -> Self {
         let before = engine_threads();
         let tasks = std::fs::read_dir("/proc/self/task").map_or(usize::MAX, Iterator::count);
-        // An engine thread that starts or ends meanwhile must not be taken for a thread of the program, or for none.
+        // If an engine thread starts or ends meanwhile, the two counts do not fit together: assume that threads run.
         if engine_threads() == before && tasks <= 1 + before { Self::None } else { Self::Some }
     }
 }
@@ -211,7 +211,7 @@ fn add_code_changes(
     Some(())
 }
 
-/// Pages near an object with jumps to hooks. A distance in the object's code does not reach the hooks themselves.
+/// Pages with jumps to hooks, near an object: a distance in the object's code does not reach the hooks themselves.
 struct NearStubs {
     start: usize,
     code: Vec<u8>,

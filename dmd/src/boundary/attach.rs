@@ -20,7 +20,7 @@ use crate::system::errno::keeping_errno;
 use crate::system::slot::Inside;
 use crate::system::{engine_threads, error_numbers, process};
 
-/// The wishes of the process that attaches.
+/// The options of an attachment.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct AttachOptions<'a> {

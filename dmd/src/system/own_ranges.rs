@@ -1,5 +1,5 @@
-//! The addresses of the engine's own memory, so that a dump can tell it from the memory of the program. The kernel joins
-//! neighboring mappings of the engine and of the program into one.
+//! The addresses of the engine's own memory, so that a dump can distinguish it from the memory of the program. The
+//! kernel joins neighboring mappings of the engine and of the program into one.
 //!
 //! The list takes no lock, since the engine maps memory inside of hooks. It is bounded: a range that does not fit is
 //! left out, and a dump then shows its memory as memory without a known owner.

@@ -1,6 +1,6 @@
 //! Instructions of 64-bit Arm. Each has 4 bytes.
 
-/// The bytes that a branch can reach in both directions.
+/// The distance in bytes that a branch can reach in both directions.
 pub const BRANCH_REACH: u64 = 128 << 20;
 
 const BRANCH: u32 = 0x1400_0000;

@@ -1,6 +1,7 @@
 //! Instructions of x86-64. Calls, jumps and `lea` contain the distance to their target in 4 bytes.
 
-/// The bytes that a distance of 4 bytes can reach in both directions, with room for the pages around the target.
+/// The distance in bytes that a field of 4 bytes can reach in both directions, minus room for the pages around the
+/// target.
 pub const DISTANCE_REACH: u64 = (2 << 30) - (1 << 20);
 
 /// Whether the bytes of an instruction are enough to know that the instruction refers to a function.
