@@ -82,7 +82,7 @@ const NOT_RESTARTED: [i64; 8] = [
     libc::SYS_io_uring_enter,
 ];
 
-/// Further system calls in which a thread waits: only x86-64 has such calls.
+/// Empty: only x86-64 has these old system calls in which a thread waits.
 pub(crate) const OLD_WAITING: [i64; 0] = [];
 
 /// The code address in a return address, without the signature that the processor may have put into the upper bits.

@@ -175,7 +175,8 @@ fn try_thread(
     let waits_for_child = system_call.is_some_and(|call| WAITING_FOR_A_CHILD.contains(&call));
     let is_waiting = waits_for_child
         || system_call.is_some_and(|call| WAITING.contains(&call) || arch::OLD_WAITING.contains(&call));
-    // If the program contains an allocator, a thread that runs may be anywhere in it. A thread that waits is not in it.
+    // If the program contains an allocator, a running thread may be in it. A thread that waits in one of these system
+    // calls is not.
     let has_own_allocator =
         objects.first().is_some_and(|program| program.function(target, "malloc").is_some());
     if has_own_allocator && !is_waiting {
@@ -236,8 +237,8 @@ fn unsafe_frame(
         return Some("a thread is in libdmd.so".to_owned());
     }
     let functions = object.functions(target);
-    // In a shared library with a `malloc`, also code without a name may belong to the allocator: all its code is
-    // unsafe.
+    // If a shared library exports `malloc`, even its code without a name may belong to the allocator. So all code of
+    // such a library is unsafe.
     let is_allocator = !is_c_library(object)
         && frame.object != Some(0)
         && functions.iter().any(|function| function.name == "malloc");

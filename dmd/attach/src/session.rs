@@ -215,7 +215,7 @@ fn wishes(request: &AttachRequest<'_>) -> Result<Vec<u8>, AttachError> {
     }
     text.push(0);
     if text.len() > TEXT as usize || text[..text.len() - 1].contains(&0) {
-        return Err(AttachError::Failed("a path is too long".to_owned()));
+        return Err(AttachError::Failed("a path is too long: record to a shorter path".to_owned()));
     }
     Ok(text)
 }

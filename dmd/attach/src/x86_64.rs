@@ -109,7 +109,7 @@ const NOT_RESTARTED: [i64; 18] = [
     libc::SYS_accept4,
 ];
 
-/// Further such calls, which only x86-64 has: a thread waits in them, and holds no lock of an allocator.
+/// The system calls that only x86-64 has, in which a thread waits, and holds no lock of an allocator.
 pub(crate) const OLD_WAITING: [i64; 4] =
     [libc::SYS_poll, libc::SYS_select, libc::SYS_epoll_wait, libc::SYS_pause];
 
