@@ -158,7 +158,7 @@ fn try_thread(
     }
     let system_call = thread.system_call(&registers);
     if system_call.is_none() && thread.has_other_registers() {
-        return Ok(Err("a thread uses vector registers that cannot be kept".to_owned()));
+        return Ok(Err("a thread uses vector registers that cannot be saved".to_owned()));
     }
     if let Some(again) = arch::making_the_call_again(&registers)
         && !target.has_pending_signal(number)
