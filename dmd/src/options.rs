@@ -48,8 +48,8 @@ pub enum CopyTime {
     Request,
 }
 
-/// How to record. Firefox's DMD lacks `max_frames`, `resident`, `output`, `record`, `dump_at_exit`, `children`, `quiet`, `verbose`,
-/// `copy_to` and `copy_at`.
+/// How to record. Firefox's DMD lacks `max_frames`, `resident`, `output`, `record`, `dump_at_exit`, `children`,
+/// `quiet`, `verbose`, `copy_to` and `copy_at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {

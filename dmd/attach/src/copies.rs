@@ -9,7 +9,7 @@ use crate::arch::{self, ThreadRegisters};
 use crate::ptrace::TracedThread;
 use crate::target::{TargetMapping, TargetProcess};
 
-/// The most bytes of a stack that are searched, from the stack pointer on.
+/// The maximum number of bytes of a stack that are searched, from the stack pointer on.
 const MOST: u64 = 1 << 20;
 /// The number of attempts to stop a thread. An attempt fails if a signal arrives.
 const TRIES: usize = 5;

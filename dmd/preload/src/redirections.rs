@@ -314,8 +314,8 @@ impl CodeMemory {
         self.write_file(at, &new.to_ne_bytes())
     }
 
-    /// Writes through the kernel: the protection of code stays as it is. A system that forbids this might also refuse to
-    /// make a page executable again.
+    /// Writes through the kernel: the protection of code stays as it is. A system that forbids this might also refuse
+    /// to make a page executable again.
     fn write_code(&mut self, at: usize, code: &[u8]) -> bool {
         let written = self.write_file(at, code);
         if written {

@@ -203,8 +203,8 @@ impl<'f> ElfFile<'f> {
         self.symbols_of(SYMBOL_TABLE)
     }
 
-    /// The symbols that other files can use (`.dynsym`). `None` for a program: the loader searches the program first, so
-    /// the program's references lead to its own functions.
+    /// The symbols that other files can use (`.dynsym`). `None` for a program: the loader searches the program first,
+    /// so the program's references lead to its own functions.
     pub(crate) fn library_symbols(&self) -> Option<SymbolTable<'f>> {
         let is_program = self.segments().any(|segment| segment.kind == INTERPRETER);
         if is_program { None } else { self.symbols_of(DYNAMIC_SYMBOLS) }

@@ -151,8 +151,8 @@ impl PageMap {
     }
 
     /// Reads an entry for each page, for older kernels. The map does not mark pages of zeros. The entry of such a page
-    /// has neither the bit for files nor the bit for exclusive pages. If a mapping has as many of these entries as it has
-    /// present pages beyond the kernel's count of resident pages, then these pages are pages of zeros.
+    /// has neither the bit for files nor the bit for exclusive pages. If a mapping has as many of these entries as it
+    /// has present pages beyond the kernel's count of resident pages, then these pages are pages of zeros.
     #[cold]
     fn read_entries(&mut self, file: &RawFile, wanted: &PagesWanted) -> io::Result<()> {
         const ENTRY: usize = size_of::<u64>();
