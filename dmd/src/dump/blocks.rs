@@ -38,7 +38,7 @@ impl BlockKind {
     }
 }
 
-/// The maximum number of kinds for which the list reserves room in advance: 56 MiB of addresses. The maximum leaves
+/// The maximum number of kinds for which the list reserves room in advance: 72 MiB of addresses. The maximum leaves
 /// room for stacks of threads in a process whose address space is limited.
 const MOST_RESERVED: u64 = 1 << 20;
 
@@ -57,7 +57,7 @@ impl KindAmount {
     }
 }
 
-/// What a dump collects while it looks at all live blocks.
+/// The data that a dump collects while it looks at all live blocks.
 pub(super) struct LiveTotals {
     pub(super) stacks: LiveStacks,
     /// The memory of the process; `None` if the kernel does not show it.

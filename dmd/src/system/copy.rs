@@ -78,7 +78,7 @@ impl ProcessCopies {
     }
 }
 
-/// The maximum number of bytes of a list of children that are read. The list of all copies is shorter.
+/// The maximum number of bytes that are read from a list of children. The list of all copies is shorter.
 const CHILDREN: usize = 512;
 
 /// Makes a copy, or returns the system's error number. The process stops for as long as a fork takes. In the copy,
