@@ -115,7 +115,7 @@ struct DumpWriter<W: Write> {
     max_frames: usize,
     /// The memory of the process; `None` if the system does not show it.
     memory: Option<MemoryJoin>,
-    /// The reason why the memory is not known.
+    /// The reason why the memory is not known; `None` if it is known, or if the options do not ask for it.
     unreadable: Option<String>,
     /// The heap at its peak; `None` in scan mode, or if memory is short.
     at_peak: Option<AtPeak>,
@@ -135,7 +135,7 @@ impl<W: Write> DumpWriter<W> {
         let modules = DumpModules::now();
         #[cfg(target_os = "linux")]
         let (memory, unreadable) = match ENGINE.setup().options.resident {
-            // A filter may end a process that makes a system call that it does not make otherwise.
+            // A filter may end the process at a system call that the program does not make without DMD.
             true if confined::is_confined() => (None, Some("filters of system calls".to_owned())),
             true => match MemoryJoin::read(&modules) {
                 Ok(memory) => (Some(memory), None),
@@ -252,7 +252,8 @@ impl<W: Write> DumpWriter<W> {
         self.json.end_inline('}')
     }
 
-    /// Writes the bytes of blocks that are not resident. All other bytes are. These keys are not Firefox's.
+    /// Writes how many bytes of blocks are swapped out or untouched. All other bytes are resident. These keys are not
+    /// Firefox's.
     fn absent_bytes(&mut self, absent: AbsentBytes) -> io::Result<()> {
         if absent.swapped > 0 {
             self.json.inline_number("swapped", absent.swapped)?;
@@ -268,7 +269,7 @@ impl<W: Write> DumpWriter<W> {
     fn join_memory(&mut self) -> io::Result<()> {
         let Some(mut memory) = self.memory.take() else { return Ok(()) };
         if let Err(error) = memory.finish() {
-            // The blocks are written already, and worth more than the areas.
+            // The dump continues without the areas: the blocks are written already, and are more important.
             self.unreadable = Some(error.to_string());
             return Ok(());
         }

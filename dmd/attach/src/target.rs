@@ -40,7 +40,7 @@ pub(crate) struct TargetThread {
 }
 
 impl TargetProcess {
-    /// Checks that the process can be attached to, as far as the system's files tell.
+    /// Checks in `/proc` that the process can be attached to, and opens its memory.
     pub(crate) fn check(number: u32, despite_filter: bool) -> Result<Self, AttachError> {
         if number == std::process::id() {
             return Err(AttachError::Itself);
@@ -110,8 +110,8 @@ impl TargetProcess {
         Ok(String::from_utf8_lossy(&maps).lines().filter_map(mapping).collect())
     }
 
-    /// The threads: first those whose stop is sure to have no effect, and last those that the kernel would wake with
-    /// an error.
+    /// The threads: first threads in a system call that the kernel restarts after a stop, then running threads, and
+    /// last threads in a system call that a stop ends with an error.
     pub(crate) fn threads(&self) -> io::Result<Vec<TargetThread>> {
         let mut threads = Vec::new();
         for entry in fs::read_dir(format!("/proc/{}/task", self.number))? {
@@ -129,7 +129,7 @@ impl TargetProcess {
         Ok(threads)
     }
 
-    /// Whether a signal waits that the thread does not block.
+    /// Whether the thread has a pending signal that it does not block.
     pub(crate) fn has_pending_signal(&self, thread: u32) -> bool {
         let Ok(status) = status(self.number, thread) else { return true };
         let bits = |name| status.value(name).and_then(|digits| u64::from_str_radix(digits, 16).ok());
@@ -157,7 +157,7 @@ struct StatusLines(String);
 
 fn status(process: u32, thread: u32) -> Result<StatusLines, AttachError> {
     let text = fs::read(format!("/proc/{process}/task/{thread}/status")).or_else(|_| {
-        // A number of a thread is not in the list of processes, but has a folder.
+        // `thread` may be a thread of another process: then only the folder `/proc/PROCESS` exists.
         fs::read(format!("/proc/{process}/status"))
     });
     let text = text.map_err(|_| AttachError::NoProcess)?;
@@ -263,7 +263,7 @@ pub fn user_and_variable(process: u32, variable: &str) -> (u32, Option<PathBuf>)
     (user, value.map(|value| PathBuf::from(std::ffi::OsStr::from_bytes(value))))
 }
 
-/// Whether this process and another one have the same files: they are in one mount namespace.
+/// Whether this process and another one are in the same mount namespace, or the other's namespace cannot be read.
 pub fn sees_same_files(process: u32) -> bool {
     let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
     let theirs = namespace(&process.to_string());

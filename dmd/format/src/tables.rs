@@ -69,19 +69,19 @@ pub const MAGIC: [u8; 16] = *b"\xD3\x4DDMD's tables\r\n";
 /// The version of this layout.
 pub const VERSION: u32 = 1;
 
-/// The bytes of the header.
+/// The size of the header in bytes.
 pub const HEADER: usize = 88;
 
-/// The bytes of a header without the field for threads.
+/// The size in bytes of a header without the field for threads.
 pub const HEADER_WITHOUT_THREADS: usize = 80;
 
-/// The bytes of a row that the system gives for a thread.
+/// The size in bytes of a row with the system's data about a thread.
 pub const THREAD: usize = 40;
 
-/// The bytes of the name of a thread.
+/// The size of the field with the name of a thread, in bytes.
 pub const THREAD_NAME: usize = 16;
 
-/// The bytes of a row that the engine gives for a thread or a frame.
+/// The size in bytes of a row with the engine's data about a thread or a frame.
 pub const RECORDED: usize = 24;
 
 /// The phase in which the engine records every block.
@@ -105,16 +105,16 @@ pub const ADDRESS_BITS: u32 = 48;
 /// The number of planes.
 pub const PLANES: usize = 1 << GRAIN_BITS;
 
-/// The words of a line.
+/// The number of words in a line.
 pub const CELLS: usize = 7;
 
-/// The slots of a chunk.
+/// The number of slots in a chunk.
 pub const SLOTS: usize = 4;
 
-/// The nodes of a segment.
+/// The number of nodes in a segment.
 pub const SEGMENT: usize = 1 << 14;
 
-/// The bytes of a node.
+/// The size of a node in bytes.
 pub const NODE: usize = 24;
 
 /// The lowest return address. Smaller numbers in nodes are not return addresses.

@@ -31,7 +31,7 @@ pub(crate) struct AllocatorHook {
 
 /// The number of hooks of the process.
 const HOOKS: usize = 160;
-/// The bytes of an entry.
+/// The size of an entry in bytes.
 const ENTRY_BYTES: usize = 16;
 
 static ALL: [AllocatorHook; HOOKS] = [const {
@@ -85,9 +85,9 @@ unsafe extern "C" {
 type Entry = unsafe extern "C" fn(usize, usize, usize, usize, usize, &'static AllocatorHook) -> usize;
 type Original = unsafe extern "C" fn(usize, usize, usize, usize, usize) -> usize;
 
-/// Takes a hook for a function of an allocator. Returns the address of its entry; `None` if all hooks are taken, or no
-/// hook is for such calls. `guarded` means that the function may allocate with `malloc`, which must not record then. A
-/// hook is never given back: the program may have copied the address of its entry.
+/// Takes a hook for a function of an allocator. Returns the address of the hook's entry; `None` if all hooks are taken,
+/// or if hooks do not support such calls. `guarded` means that the function may call `malloc`; the hook of `malloc`
+/// must not record these calls. A hook is never given back: the program may have copied the address of its entry.
 pub(crate) fn take(
     original: usize,
     call: FunctionCall,
@@ -257,7 +257,7 @@ unsafe extern "C" fn free<const GUARDED: bool>(
     result
 }
 
-/// Whether a call that returned null for this size left the block as it was.
+/// Whether a call with this new size that returned null has left the block as it was.
 type LeavesBlock = fn(usize) -> bool;
 
 #[inline(always)]

@@ -85,8 +85,8 @@ impl LoadedObject {
         self.headers.0
     }
 
-    /// Waits for the loader's lock, and keeps the object loaded. `None` if it is not loaded any more, or if it is loaded
-    /// at another address now.
+    /// Waits for the loader's lock, and keeps the object loaded. Returns `None` if the object is not loaded any more,
+    /// or is now loaded at another address.
     pub(crate) fn pin(&self) -> Option<PinnedObject> {
         let mut path = self.path.clone();
         path.push(0);
@@ -111,7 +111,7 @@ impl LoadedObject {
     pub(crate) fn protection(&self, address: usize) -> c_int {
         let relro = self.segments.iter().find(|segment| segment.kind == RELRO);
         let is_relro = relro.is_some_and(|relro| {
-            // The loader rounds both down.
+            // The loader rounds the start and the end down.
             let page = !(page_bytes() - 1);
             let (start, end) = (relro.start & page, (relro.start + relro.memory_bytes) & page);
             (start..end).contains(&address)
@@ -235,7 +235,7 @@ impl LoadedImage for MemoryImage<'_> {
     }
 
     fn for_each_word(&self, each: &mut dyn FnMut(u64, u64)) {
-        // With absolute addresses, constant data holds addresses, too.
+        // In a file at a fixed address, constant data also contains addresses.
         let holds = |segment: &&LoadedSegment| {
             segment.flags & EXECUTABLE == 0 && (segment.flags & WRITABLE != 0 || !self.is_relocatable)
         };

@@ -208,13 +208,13 @@ unsafe fn free_recorded(block: *mut c_void) {
     stay_on_the_stack();
 }
 
-/// The number of blocks from before `about-memory attach` that the program has freed since, and their usable bytes.
+/// The number of blocks from before the attachment that the program has freed during it, and their usable bytes.
 pub(crate) static OLDER_FREED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 /// Like [`free`], in a process that was running before: also counts the blocks that have no record.
 pub(crate) unsafe extern "C" fn free_attached(block: *mut c_void) {
     if !block.is_null() && recording() == PreloadRecording::Yes && !is_recorded(block) {
-        // Another allocator than the C library's may have no function for sizes.
+        // If the program uses another allocator than the C library's, it may have no `malloc_usable_size`.
         // SAFETY: the program passes a live block, and the function is of the file that has `malloc`.
         let usable = real::size_of(AllocatingFunction::Malloc).map_or(0, |size_of| unsafe { size_of(block) });
         OLDER_FREED[0].fetch_add(1, Ordering::Relaxed);

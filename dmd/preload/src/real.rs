@@ -261,9 +261,9 @@ pub(crate) fn dlsym_address() -> *mut c_void {
     found
 }
 
-/// Looks a function up in the libraries after this one. Returns null if no library has a function of this name. In a
-/// process that was running before, the libraries after this one are not those that the program uses: the function is
-/// the one that the program calls.
+/// The function that the program would call without this library; null if no library has a function of this name. If
+/// this library was preloaded, searches the libraries after this one. In a process that was running before, these
+/// libraries are not those that the program uses, so this function asks the loader for the program's own function.
 fn behind(name: &CStr) -> *mut c_void {
     if injected::is_injected() {
         return injected::program_function(name);

@@ -76,9 +76,9 @@ fn is_this_library(object: &LoadedObject) -> bool {
     object.contains((hook_all as fn()) as usize)
 }
 
-/// Hooks the allocators of a file. Of the libraries that are loaded at the start, hardly any has an allocator, and most
-/// have no symbols: these are not searched for texts.
-/// `each` gets each allocator that is found.
+/// Hooks the allocators of a file. `each` gets each allocator that is found. If `without_symbols` is false, a file
+/// without a symbol table is skipped: most libraries that are loaded at the start have neither a symbol table nor an
+/// allocator.
 fn hook(
     object: &LoadedObject,
     without_symbols: bool,
@@ -145,7 +145,7 @@ impl AttachedObject {
         (self.object.distance, &self.object.path) == (object.distance, &object.path)
     }
 
-    /// The plans that can change now: code changes only while no other thread runs.
+    /// The plans that can be applied or undone now: code can change only while no other thread runs.
     fn changeable(&self, threads: RunningThreads) -> impl Iterator<Item = &AppliedPlan> {
         let plans = self.plans.iter().map(|(_, plan)| plan);
         plans.filter(move |plan| threads == RunningThreads::None || !plan.has_code())
@@ -183,7 +183,8 @@ pub(crate) fn attach_to(objects: Vec<LoadedObject>, threads: RunningThreads) -> 
             }
             Some(obstacle) => text.push_str(&format!("unhooked {}: {obstacle}\n", allocator.name)),
         });
-        // A refusal may be about this moment only, for example about other threads.
+        // An object without hooks is not kept: the next attachment searches it again, since the reason of a refusal,
+        // for example other threads, may be gone by then.
         if !plans.is_empty() {
             attached.push(AttachedObject { object, plans: names.into_iter().zip(plans).collect() });
         }
@@ -194,7 +195,7 @@ pub(crate) fn attach_to(objects: Vec<LoadedObject>, threads: RunningThreads) -> 
     text
 }
 
-/// Undoes [`attach_to`]. Hooks in code stay if other threads run: they record nothing any more.
+/// Undoes [`attach_to`]. If other threads run, hooks in code stay, but record nothing any more.
 pub(crate) fn detach(threads: RunningThreads) {
     let objects = all();
     let attached = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,10 +1,10 @@
 //! The engine in a process that runs already: `about-memory attach` has loaded `libdmd.so` into it.
 //!
-//! The engine waits, like one with `--wait-for-track`, and an attachment is a session without a peer. So blocks from
-//! before the attachment stay unknown, and a process can be attached to again.
+//! As with `--wait-for-track`, the engine waits; an attachment is a session without a peer. So blocks from before the
+//! attachment stay unknown, and a process can be attached to again.
 //!
-//! A thread of the program makes these calls at a moment that it has not chosen: its timed system calls must continue
-//! afterwards. So no code here sleeps.
+//! A thread of the program makes these calls, perhaps in the middle of a system call with a time limit. After a sleep
+//! here, the kernel could not continue this system call correctly. So no code here sleeps.
 
 use core::ffi::CStr;
 use core::time::Duration;
@@ -20,13 +20,13 @@ use crate::system::errno::keeping_errno;
 use crate::system::slot::Inside;
 use crate::system::{engine_threads, error_numbers, process};
 
-/// The wishes of the process that attaches.
+/// The options of an attachment.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct AttachOptions<'a> {
     /// The mean distance of samples in bytes; 0 records every block.
     pub sample_bytes: u64,
-    /// The absolute path of the recording, if there is to be one.
+    /// The absolute path of the recording; `None` for no recording.
     pub record: Option<&'a CStr>,
     /// Whether the engine records nothing until a request asks for it.
     pub waits: bool,

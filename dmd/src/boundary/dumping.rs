@@ -48,13 +48,14 @@ pub(crate) unsafe extern "C" fn local_dump(path: *const c_char) -> c_int {
     unsafe { write(path) }
 }
 
-/// Writes a dump with reports, unless this is a signal handler that has interrupted an allocation.
+/// Writes a dump with reports, unless the caller is a signal handler that has interrupted an allocation.
 ///
 /// # Safety
 ///
 /// The path is null or ends in 0.
 pub(crate) unsafe fn local_report_and_dump(path: *const c_char, deadline: Option<Duration>) -> c_int {
-    // Reporters allocate. They could wait forever for an allocator that a signal handler has interrupted.
+    // Reporters allocate. They could wait forever for a lock of the allocation that this signal handler has
+    // interrupted.
     if slot().guard.is_set() || (ENGINE.is_preloaded() && stack::is_interrupted_here()) {
         return error_numbers::BUSY;
     }
@@ -123,7 +124,7 @@ fn write_here(output: &DumpOutput) -> c_int {
 pub(crate) unsafe extern "C" fn local_reset(options: *const c_char) -> c_int {
     // SAFETY: the caller passes a string that ends in 0.
     let words = unsafe { CStr::from_ptr(options) }.to_bytes();
-    // The options contain references to the words.
+    // The options keep references to the words, so the words are never freed.
     let words: &'static [u8] = {
         let _inside = Inside::deeper();
         Box::leak(words.to_vec().into_boxed_slice())
@@ -167,7 +168,8 @@ pub(crate) fn process_ends() {
         return;
     }
     if slot().guard.is_set() {
-        // A signal handler has interrupted an allocation and ends the process: the allocation never continues.
+        // A signal handler has interrupted an allocation and ends the process. The allocation never continues, so a
+        // dump would wait forever for a lock that the allocation holds.
         if !fork::locks_are_free() {
             return log::say(format_args!("no dump: the process ends in the middle of an allocation"));
         }
@@ -200,7 +202,7 @@ pub(crate) fn process_ends() {
     recording::process_ends();
 }
 
-/// Writes the dump and the recording before the process becomes another program, since they would be lost.
+/// Writes the dump and the recording before the process becomes another program: their data would be lost.
 #[cfg(engine = "native")]
 pub fn program_is_replaced() {
     // If this is a signal handler that has interrupted the engine, this thread may hold locks of the engine. If a

@@ -49,11 +49,12 @@ static ENDING_PROCESS: AtomicU32 = AtomicU32::new(0);
 /// Whether the program handles these signals itself, so that a signal may be the reason why the process ends.
 static WAS_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// One request to end the process may arrive as two signals: `timeout` sends one to the process and one to its group.
+/// Signals within this time count as one request to end the process: `timeout` sends one signal to the process and one
+/// to its group.
 const ONE_REQUEST: Duration = Duration::from_millis(250);
 const RETRY: Duration = Duration::from_micros(100);
 const LONGEST_RETRIES: Duration = Duration::from_secs(1);
-/// The dump has a time limit: the signal may have interrupted code that holds a lock for which a reporter waits.
+/// The time limit of the dump: the signal may have interrupted code that holds a lock for which a reporter waits.
 const LONGEST_DUMP: Duration = Duration::from_secs(60);
 
 /// Whether this handler is needed: the options ask for a dump at the end of the process, or a session of tracking may

@@ -16,8 +16,8 @@ use crate::system::error_numbers;
 ///
 /// # Errors
 ///
-/// Returns an error if DMD records nothing, if the file cannot be written, while another dump is written, and in a
-/// signal handler that interrupted an allocation.
+/// Returns an error if DMD records nothing, if the file cannot be written, if another dump is being written, or if the
+/// caller is a signal handler that interrupted an allocation.
 pub fn report_and_dump(path: impl AsRef<Path>) -> Result<(), DumpError> {
     let recorder = recorder::any();
     // SAFETY: `with_path` passes a string that ends in 0.
@@ -28,8 +28,8 @@ pub fn report_and_dump(path: impl AsRef<Path>) -> Result<(), DumpError> {
 ///
 /// # Errors
 ///
-/// Returns an error if DMD records nothing, if the file cannot be written, while another dump is written, and in a
-/// signal handler that interrupted this library while it held a lock.
+/// Returns an error if DMD records nothing, if the file cannot be written, if another dump is being written, or if the
+/// caller is a signal handler that interrupted this library while it held a lock.
 pub fn dump(path: impl AsRef<Path>) -> Result<(), DumpError> {
     let recorder = recorder::any();
     // SAFETY: `with_path` passes a string that ends in 0.

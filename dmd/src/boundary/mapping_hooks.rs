@@ -22,7 +22,7 @@ pub fn record_mapping(start: usize, bytes: usize) {
 
 /// A mapping that the engine has forgotten, before the kernel removes it.
 #[derive(Debug)]
-#[must_use = "the kernel may not remove the mapping"]
+#[must_use = "if the kernel does not remove the mapping, call `restore`"]
 pub struct ForgottenMapping {
     start: usize,
     bytes: usize,

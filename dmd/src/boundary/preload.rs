@@ -107,12 +107,13 @@ pub fn own_allocations(run: impl FnOnce()) {
     keeping_errno(run);
 }
 
-/// Notes an allocator that the program links statically, for dumps. Only one thread calls this.
+/// Notes an allocator that the program links statically, for dumps. Only one thread calls this at a time.
 pub fn add_linked_allocator(allocator: LinkedAllocator) {
     linked_allocators::add(allocator);
 }
 
-/// Calls an allocator that has its own hook. Other hooks do not record the blocks that it allocates.
+/// Calls an allocator that has its own hook. During the call, other hooks do not record the blocks that the allocator
+/// takes from them.
 #[inline(always)]
 pub fn within_allocator<T>(call: impl FnOnce() -> T) -> T {
     slot().guard.around(call)

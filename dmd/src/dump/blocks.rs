@@ -38,7 +38,7 @@ impl BlockKind {
     }
 }
 
-/// The maximum number of kinds for which the list reserves room in advance: 56 MiB of addresses. The maximum leaves
+/// The maximum number of kinds for which the list reserves room in advance: 72 MiB of addresses. The maximum leaves
 /// room for stacks of threads in a process whose address space is limited.
 const MOST_RESERVED: u64 = 1 << 20;
 
@@ -46,7 +46,7 @@ const MOST_RESERVED: u64 = 1 << 20;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KindAmount {
     pub(super) count: u64,
-    /// The bytes of live blocks without memory. All zero if the pages are not known.
+    /// The bytes of live blocks that are not in memory. All zero if the pages are not known.
     pub(super) absent: AbsentBytes,
 }
 
@@ -57,7 +57,7 @@ impl KindAmount {
     }
 }
 
-/// What a dump collects while it looks at all live blocks.
+/// The data that a dump collects while it looks at all live blocks.
 pub(super) struct LiveTotals {
     pub(super) stacks: LiveStacks,
     /// The memory of the process; `None` if the kernel does not show it.

@@ -19,7 +19,8 @@ impl Engine {
         MAPPINGS.hold().add(start, start.saturating_add(bytes), trace.unwrap_or(TraceId::NONE));
     }
 
-    /// Forgets a mapping before the kernel removes it. Returns the stack that made it, if it was recorded.
+    /// Forgets a mapping before the kernel removes it. Returns the stack that made the mapping; `None` if no single
+    /// recorded call made all of it.
     #[inline(never)]
     pub(crate) fn forget_mapping(&self, start: usize, bytes: usize) -> Option<TraceId> {
         if !self.records() || !slot::has_room() {

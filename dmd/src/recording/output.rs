@@ -37,7 +37,7 @@ pub(super) struct RecordingOutput {
     /// A buffer for a framed chunk. It is in the engine's own pages, because a program may count the blocks of its
     /// allocator.
     framed: DumpVec<u8>,
-    /// The first node that is not written.
+    /// The number of the first node that is not written yet.
     next_node: u32,
     missing: Vec<u32>,
     modules: Vec<u8>,

@@ -15,7 +15,7 @@ pub(super) struct BufferSlot {
     /// The buffer that the lease's thread fills now. If a signal handler jumps out of the code that fills the buffer,
     /// the pointer is still set at the next event.
     filled: AtomicPtr<EventBuffer>,
-    /// The number of events that would be lost if a jump left the thread now.
+    /// The number of events that would be lost if a signal handler jumped out of that code now.
     at_risk: AtomicU32,
     /// The number of the lease's thread; 0 if none of its events was recorded.
     thread: AtomicU32,

@@ -78,7 +78,7 @@ impl ProcessCopies {
     }
 }
 
-/// The maximum number of bytes of a list of children that are read. The list of all copies is shorter.
+/// The maximum number of bytes that are read from a list of children. The list of all copies is shorter.
 const CHILDREN: usize = 512;
 
 /// Makes a copy, or returns the system's error number. The process stops for as long as a fork takes. In the copy,
@@ -253,7 +253,7 @@ fn wait_for(process: c_int) {
 /// Prepares a copy that has just been made. The function makes only system calls: when the copy was made, other threads
 /// may have been in the middle of any function of the C library, with its locks held.
 fn begin(socket: c_int) {
-    // The call fails on kernels without this permission, where readers do not need it.
+    // On kernels without this request, the call fails, and readers need no permission.
     // SAFETY: the call only lets other processes of this user read the memory of this process.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, NOTHING, NOTHING, NOTHING) };
     // SAFETY: the name ends in 0.

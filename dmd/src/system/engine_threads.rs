@@ -125,7 +125,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 /// The process to which the engine threads belong; 0 before [`prepare`].
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
-/// Lets this process have engine threads. Called at the start of the process, while it has one thread.
+/// Lets this process have engine threads. Called once: at the start of the process, or by the first attachment.
 pub(crate) fn prepare() {
     if OWNER.load(Ordering::Relaxed) == 0 {
         thread_locals::prepare();

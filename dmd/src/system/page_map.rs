@@ -1,7 +1,7 @@
 //! The pages of this process: which are in memory, and which are swapped out. The kernel's page map shows it.
 //!
-//! Since Linux 6.7, a request returns the pages as ranges, and distinguishes the page of zeros, which every page shows
-//! that was read and never written. Older kernels return eight bytes for each page.
+//! Since Linux 6.7, a request returns the pages as ranges. It also shows which pages are pages of zeros: they were read
+//! and never written, and take no memory of their own. Older kernels return eight bytes for each page.
 
 use core::ops::Range;
 use std::io;
@@ -101,7 +101,7 @@ impl PageMap {
             if has_scan {
                 match map.scan(&file, &wanted.range) {
                     Ok(()) => continue,
-                    // An older kernel, or a sandbox that does not know the request.
+                    // The kernel is older, or a sandbox does not know the request.
                     Err(_) => has_scan = false,
                 }
             }
@@ -151,8 +151,8 @@ impl PageMap {
     }
 
     /// Reads an entry for each page, for older kernels. The map does not mark pages of zeros. The entry of such a page
-    /// has neither the bit for files nor the bit for exclusive pages. If a mapping has as many of these entries as it has
-    /// present pages beyond the kernel's count of resident pages, then these pages are pages of zeros.
+    /// has neither the bit for files nor the bit for exclusive pages. If a mapping has as many of these entries as it
+    /// has present pages beyond the kernel's count of resident pages, then these pages are pages of zeros.
     #[cold]
     fn read_entries(&mut self, file: &RawFile, wanted: &PagesWanted) -> io::Result<()> {
         const ENTRY: usize = size_of::<u64>();
@@ -200,13 +200,13 @@ impl PageMap {
         if pages::push(&mut self.runs, run) { Ok(()) } else { Err(io::ErrorKind::OutOfMemory.into()) }
     }
 
-    /// The bytes of a page.
+    /// The size of a page in bytes.
     pub(crate) fn page(&self) -> usize {
         self.page
     }
 
-    /// The bytes of a range of addresses. `near` is the place of an earlier range: questions in the order of addresses
-    /// take little time.
+    /// The bytes of a range of addresses. `near` is the place in the map that an earlier call has found, so calls in
+    /// the order of addresses take little time.
     #[inline]
     pub(crate) fn bytes(&self, range: &Range<usize>, near: &mut usize) -> PageBytes {
         let ends_later = |at: usize| self.runs.get(at).is_none_or(|run| run.end > range.start);

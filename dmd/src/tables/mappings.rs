@@ -56,7 +56,8 @@ impl MappingTable {
         }
     }
 
-    /// Removes all addresses of a range. Returns the stack that mapped all of them; `None` if there is no such stack.
+    /// Removes all addresses of a range. Returns the stack that mapped them; `None` if one recorded range does not
+    /// contain all of them.
     pub(crate) fn remove(&mut self, start: usize, end: usize) -> Option<TraceId> {
         let first = self.ranges.partition_point(|range| range.end <= start);
         let last = self.ranges.partition_point(|range| range.start < end);
@@ -95,7 +96,7 @@ impl MappingTable {
 mod tests {
     use super::*;
 
-    /// Runs steps, and compares the table with a list of pages that the same steps change.
+    /// Applies random steps to the table and to a simple list of pages, and compares both.
     #[test]
     fn ranges_are_what_a_list_of_pages_is() {
         const PAGES: usize = 24;
@@ -125,7 +126,7 @@ mod tests {
                 found[range.start..range.end].fill(Some(range.trace));
             }
             assert_eq!(found, expected);
-            // Neighbours of one stack are one range, unless a later call has cut them.
+            // Neighbouring ranges of one stack are joined, unless a later call has cut a range.
             assert!(table.ranges().is_sorted_by_key(|range| range.start));
         }
     }

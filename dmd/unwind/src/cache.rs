@@ -260,8 +260,8 @@ fn note_replacement(module: usize) {
     }
 }
 
-/// A number that changes whenever pcs now belong to another module, or the walker can no longer detect such a change. A
-/// caller that reads the new number also sees the new table.
+/// A number that changes when the code of another module is loaded at known pcs, or when the walker can no longer
+/// detect this. A caller that reads the new number also sees the new table.
 #[inline(always)]
 pub fn replaced() -> u32 {
     REPLACED.load(Ordering::Acquire)

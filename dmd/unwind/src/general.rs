@@ -27,8 +27,8 @@ pub(crate) enum WalkStop {
 }
 
 impl GeneralFrame {
-    /// A frame with a known pc, stack pointer and frame pointer. Its other registers are unknown, because steps by rules
-    /// follow only these three values.
+    /// A frame with a known pc, stack pointer and frame pointer. Its other registers are unknown, because steps by
+    /// rules follow only these three values.
     pub(crate) fn partial(pc: usize, sp: usize, fp: usize) -> GeneralFrame {
         let mut known = GeneralFrame { pc, exact: false, registers: KnownRegisters::NONE };
         known.registers.set(SP, sp);

@@ -50,9 +50,9 @@ pub(super) struct KernelMappings {
     pub(super) is_changing: bool,
 }
 
-/// The first size of the text: enough for some hundred mappings.
+/// The first size of the room for the text: enough for some hundred mappings.
 const ROOM: usize = 512 << 10;
-/// The kernel allows 65,530 mappings by default, with about 800 bytes each.
+/// The maximum size of the text. The kernel allows 65,530 mappings by default, with about 800 bytes of text each.
 const MOST_ROOM: usize = 1 << 30;
 
 impl KernelMappings {
@@ -122,8 +122,9 @@ fn cut() -> io::Error {
     io::Error::from(io::ErrorKind::UnexpectedEof)
 }
 
-/// The mappings of a list. The kernel gives the list in parts. If a thread moves a border between two parts, the second
-/// part may list addresses again: the result has them once, and `true`.
+/// The mappings of a list, and whether the list contained addresses twice. The kernel gives the list in parts. If a
+/// thread changes a mapping at the border of two parts, the second part may list addresses again; the result lists them
+/// once.
 #[cold]
 fn parse(text: &[u8]) -> io::Result<(DumpVec<KernelMapping>, bool)> {
     let mut all: DumpVec<KernelMapping> = pages::list();
@@ -149,7 +150,7 @@ fn parse(text: &[u8]) -> io::Result<(DumpVec<KernelMapping>, bool)> {
             }
             Some(_) => {
                 let Some(mapping) = all.last_mut() else { return Err(cut()) };
-                // The last line of each mapping.
+                // `VmFlags` is the last line of each mapping.
                 is_whole |= line.starts_with(b"VmFlags:");
                 for (key, value) in [
                     (&b"Rss:"[..], &mut mapping.resident),
@@ -169,7 +170,7 @@ fn parse(text: &[u8]) -> io::Result<(DumpVec<KernelMapping>, bool)> {
     if !is_whole || all.is_empty() {
         return Err(cut());
     }
-    // A mapping that is listed twice has no addresses of its own.
+    // Remove the second entry of a mapping that is listed twice: no addresses are left for it.
     all.retain(|mapping| mapping.start < mapping.end);
     Ok((all, overlaps))
 }

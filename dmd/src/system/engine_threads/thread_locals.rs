@@ -1,5 +1,5 @@
-//! The thread-locals of engine threads. The loader makes one block of thread-locals before the program has a second
-//! thread; each engine thread has a copy of it.
+//! The thread-locals of engine threads. The loader makes one block of thread-locals before the first engine thread
+//! starts; each engine thread has a copy of this block.
 //!
 //! An engine thread must not request a block from the loader: that takes a lock of the C library.
 
@@ -29,8 +29,8 @@ const VECTOR_AT: usize = 1;
 #[cfg(target_arch = "aarch64")]
 const VECTOR_AT: usize = 0;
 
-/// Lets the loader make the block. Called at the start of the process, while it has one thread. Does nothing if the
-/// loader has no such function.
+/// Lets the loader make the block. Called once: at the start of the process, or by the first attachment. Does nothing
+/// if the loader has no function for this.
 pub(super) fn prepare() {
     // SAFETY: the name ends in 0.
     let function = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_dl_allocate_tls".as_ptr()) };

@@ -25,7 +25,7 @@ const HIGH: c_int = 900;
 /// the pipe.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Makes the pipe. Called at the start of the process.
+/// Makes the pipe. Called when the process starts to listen.
 pub(crate) fn prepare() {
     let mut ends: [c_int; 2] = [-1; 2];
     // SAFETY: `ends` is a place for two descriptors.
