@@ -180,7 +180,7 @@ impl StackTypeIndex {
                 of_stacks.push(whole);
                 continue;
             };
-            // A single type needs no choice. If several types have the same name, the code location decides.
+            // A single type of a single file needs no choice. Otherwise the code location selects the types.
             let is_clear = place.is_some() && known.all.len() == 1 && info.is_one_file();
             if is_clear {
                 of_stacks.push(whole);

@@ -38,7 +38,7 @@ pub(crate) use types::{DebugNameId, EnumVariant, Member, StaticItem, Type, TypeK
 /// The largest total size of all compressed sections after unpacking, in bytes.
 const MOST_UNPACKED: u64 = 1 << 30;
 
-/// The largest number of reading threads. Several threads may each store the same name.
+/// The largest number of reading threads. More threads would store more copies of the same names.
 const MOST_THREADS: usize = 16;
 
 /// The smallest number of names for which a thread is worthwhile.

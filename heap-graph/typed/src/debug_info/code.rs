@@ -25,8 +25,8 @@ enum CodeRanges {
 }
 
 impl UnitCode {
-    /// The values for a unit without attributes. `lists` is then the position of the lists of ranges, as the format
-    /// defines.
+    /// The values for a unit without attributes. `lists` is the position that the format defines for the lists of
+    /// ranges of such a unit.
     pub(super) fn new(lists: usize) -> Self {
         Self { low: None, length: None, ranges: None, lists: DebugRngListsBase(lists), is_foreign: false }
     }

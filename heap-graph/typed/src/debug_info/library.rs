@@ -70,7 +70,8 @@ impl InfoParts {
     pub(super) fn append(&mut self, other: Self, library: &Library<'_>) -> Result<(), TypedError> {
         let names = self.names.append(&other.names).ok_or(TypedError::Bounded(0, DebugInfoLimit::Names))?;
         let renamed = |name: super::DebugNameId| names[name.number()];
-        // The offset 0 means "no reference": no entry starts at this offset.
+        // The library's offsets move behind all offsets of `self`. The offset 0 means "no reference", and does not
+        // move.
         let by = self
             .offsets
             .last()
