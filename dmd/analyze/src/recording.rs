@@ -184,7 +184,7 @@ impl Recording {
         self.max_entries
     }
 
-    /// Sets a function that replays call from time to time, with the bytes read so far and the bytes of the file.
+    /// Sets a function that each replay calls from time to time, with the bytes read so far and the bytes of the file.
     pub fn set_progress(&mut self, progress: impl FnMut(u64, u64) + Send + 'static) {
         self.progress = Some(Box::new(progress));
     }

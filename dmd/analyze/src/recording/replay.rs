@@ -68,7 +68,7 @@ pub(crate) struct BlockEnd {
 pub(crate) trait ReplayObserver {
     fn began(&mut self, _tick: u64, _block: &ReplayedBlock, _moved: bool) {}
     fn ended(&mut self, _block: &ReplayedBlock, _end: &BlockEnd) {}
-    /// Called when the heap is higher than ever before.
+    /// Called when the live blocks have more usable bytes than ever before.
     fn peaked(&mut self) {}
     /// Called when a moved block ends, and for the moved blocks that are alive at the end of the replay.
     fn chain(&mut self, _chain: &MoveChain) {}

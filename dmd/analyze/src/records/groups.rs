@@ -18,7 +18,7 @@ pub(super) const NOWHERE: u32 = u32::MAX;
 pub(super) struct StackGroup {
     pub(super) sums: BlockSums,
     pub(super) estimated: bool,
-    /// Whether the group contains blocks that represent smaller blocks.
+    /// Whether the group contains blocks whose amounts are estimates from a sample.
     pub(super) sampled: bool,
     pub(super) alloc: CutStackId,
     pub(super) reps: [CutStackId; 2],
