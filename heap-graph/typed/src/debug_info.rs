@@ -59,7 +59,7 @@ pub struct DebugInfo {
     statics: Vec<StaticItem>,
     /// The type of each vtable, by the vtable's address in the file.
     vtables: HashMap<u64, TypeId>,
-    /// Vtables that the compiler merged: types of one size may have the same functions.
+    /// The addresses of vtables that the compiler merged: several types of the same size may have the same functions.
     shared_vtables: HashSet<u64>,
     /// The first type of each name, without declarations.
     by_name: HashMap<DebugNameId, TypeId>,
@@ -339,7 +339,8 @@ impl DebugInfo {
         found.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// The type with this full name that contains a value of the type `part`.
+    /// The type with this full name that contains a value of the type `part`. If the search finds no such type, the
+    /// first type with the name.
     pub(crate) fn with_name_and_part(&self, name: &str, part: TypeId) -> Option<TypeId> {
         let name = self.names.find(name)?;
         let first = *self.by_name.get(&name)?;

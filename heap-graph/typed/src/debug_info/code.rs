@@ -61,7 +61,7 @@ impl UnitCode {
 const REMOVED: u64 = 0;
 
 impl UnitCode {
-    /// Adds the code ranges of the unit whose entries start at this offset. Adds no ranges from a damaged table of
+    /// Adds the code ranges of the unit that starts at the offset `start`. Adds no ranges from a damaged table of
     /// ranges.
     pub(super) fn add_code(
         &self,

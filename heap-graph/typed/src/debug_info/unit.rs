@@ -1,6 +1,6 @@
 //! Reads one unit of debug information: its entries for types, statics and vtables. Skips code.
 //!
-//! From the line information it reads only the lines of coroutine states.
+//! From the line information, it reads only the paths of the files that contain coroutine states.
 
 use gimli::constants::{self as dw, DwTag};
 use gimli::{
