@@ -34,7 +34,7 @@ pub(super) struct GroupedDump {
     pub(super) groups: Vec<u32>,
     /// The site of each trace, from `CutStacks`. Empty unless the options request a table of modules.
     pub(super) owners: Vec<Option<FrameTextId>>,
-    /// The types of blocks, by trace. Empty unless the options request a table of types.
+    /// The types of blocks, by trace. Empty unless the options need types.
     pub(super) types: TypeNames,
     /// The reporters by their indices in this dump.
     pub(super) reporters: Vec<ReporterAmounts>,
