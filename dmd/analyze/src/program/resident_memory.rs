@@ -1,5 +1,5 @@
-//! The resident memory of a process by owner: live blocks, the rest of allocators, mappings, stacks, code. The rows add
-//! up to the kernel's own figure.
+//! The resident memory of a process by owner: live blocks, other memory of allocators, mappings, stacks, code. The rows
+//! add up to the kernel's own figure.
 
 use core::cmp::Reverse;
 use core::fmt::{self, Display};
@@ -393,7 +393,7 @@ impl ResidentMemory {
 }
 
 fn rest_of(allocator: &str) -> (ResidentOwner, String, String) {
-    (ResidentOwner::AllocatorRest, format!("rest of {allocator}: free and its own memory"), String::new())
+    (ResidentOwner::AllocatorRest, format!("rest of {allocator}: free memory and own data"), String::new())
 }
 
 /// The functions with the most untouched bytes, if the dump has the resident bytes of its blocks.

@@ -48,8 +48,8 @@ Resident memory of the process: 8.58 MiB
      3.00 MiB          200 B   34.98%  live blocks
      1.43 MiB            0 B   16.67%  app::open                              src/map.rs:9
      1.14 MiB            0 B   13.33%  file /data/x.db                        app::open src/map.rs:9
-     1.00 MiB          100 B   11.70%  rest of the C library's heap: free and its own memory
-   878.12 KiB            0 B    9.99%  rest of jemalloc: free and its own memory
+     1.00 MiB          100 B   11.70%  rest of the C library's heap: free memory and own data
+   878.12 KiB            0 B    9.99%  rest of jemalloc: free memory and own data
    585.94 KiB            0 B    6.67%  anonymous memory without a known owner
    390.62 KiB            0 B    4.44%  DMD itself
     97.66 KiB            0 B    1.11%  stacks of 2 threads
