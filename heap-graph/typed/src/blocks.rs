@@ -54,8 +54,8 @@ pub(crate) fn scanned_blocks(dump: &Dump) -> Result<(Vec<HeapBlock>, usize), Typ
     Ok((blocks, overlapping))
 }
 
-/// Finds blocks by address in one or two steps. Among millions of blocks, a search spends most of its time waiting
-/// for memory.
+/// Finds blocks by address in one or two steps. A binary search in millions of blocks would spend most of its time
+/// waiting for memory.
 #[derive(Debug)]
 pub(crate) struct BlockIndex {
     runs: Vec<BlockRun>,
