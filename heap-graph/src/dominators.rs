@@ -41,8 +41,8 @@ const NONE: u32 = u32::MAX;
 const NOTHING: u32 = 0;
 /// The number of steps that the progress counts for each node.
 const STEPS: usize = 2;
-/// The number of steps that a computation with its own walk counts for each node. They replace the second step of
-/// `STEPS`.
+/// The number of steps that a computation with its own walk counts for each node. These steps replace the second step
+/// of `STEPS`.
 const STEPS_WITH_WALK: usize = 6;
 
 /// The immediate dominators, the retained sizes, and the nodes that each node immediately dominates.

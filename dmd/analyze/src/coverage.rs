@@ -203,8 +203,8 @@ impl Display for Coverage {
 /// # Panics
 ///
 /// Panics if the reported share is too small, or if the share that is reported twice is too large. The message contains
-/// the coverage by crate. Without the feature `symbols` of `dmd-analyze`, the addresses in a dump have no crates, and the
-/// message contains the coverage by file of the program or library.
+/// the coverage by crate. Without the feature `symbols` of `dmd-analyze`, the addresses in a dump have no crates. Then
+/// the message contains the coverage of the program and of each library.
 ///
 /// Also panics if the file is not a valid dump.
 #[macro_export]

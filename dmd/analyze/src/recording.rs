@@ -184,7 +184,7 @@ impl Recording {
         self.max_entries
     }
 
-    /// Sets a function that replays call from time to time, with the bytes read so far and the bytes of the file.
+    /// Sets a function that each replay calls from time to time, with the bytes read so far and the bytes of the file.
     pub fn set_progress(&mut self, progress: impl FnMut(u64, u64) + Send + 'static) {
         self.progress = Some(Box::new(progress));
     }
@@ -234,12 +234,13 @@ impl Recording {
         Ok(if self.outline()?.has_shrunk() { Moment::Peak } else { Moment::End })
     }
 
-    /// The live blocks at a time, as a dump of mode [`Live`](crate::Mode::Live). A time after the end means the end.
+    /// The live blocks at a time, as a dump of mode [`Live`](crate::Mode::Live). A time of less than a second after the
+    /// end means the end.
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`outline`](Self::outline), and an error if blocks, stacks and frames together exceed
-    /// [`DumpReadOptions::max_entries`].
+    /// Returns the same errors as [`outline`](Self::outline), an error if the recording ends a second or more before
+    /// the time, and an error if blocks, stacks and frames together exceed [`DumpReadOptions::max_entries`].
     pub fn state_at(&mut self, moment: Moment) -> Result<Dump, AnalyzeError> {
         let outline = self.outline()?;
         let time = reached(moment, &outline)?;

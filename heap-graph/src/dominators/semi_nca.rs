@@ -372,9 +372,9 @@ impl<W: RowWord> WalkRows<W> {
         Ok((Self { words }, [above, ends, W::spare(places)]))
     }
 
-    /// The start of each node's row. It is after the row of the first node that leads to it, with the rows of later
-    /// edges first. So when the walk meets a node by the first edge to it, the walk continues with the next row.
-    /// Counts one step for each node.
+    /// The start of each node's row. The row of a node follows the row of the first node that leads to it. If several
+    /// rows follow one row, the rows of its later edges come first. So when the walk meets a node by the first edge to
+    /// it, the walk continues with the next row. Counts one step for each node.
     fn places(graph: &Graph, steps: &mut StepCounter<'_>) -> Result<(Vec<W>, [Vec<u32>; 2]), CancelledError> {
         let (nodes, referents) = (graph.node_count(), graph.all_referents());
         // For each node, the first node with an edge to it. The loop finds the first node only if the nodes are in

@@ -51,7 +51,7 @@ impl SuspectOptions {
 pub struct Suspect {
     /// The class of the node or nodes, or the type of nodes without a class.
     pub class: GraphText<'static>,
-    /// A single node, or all nodes of the class if no single node retains enough.
+    /// A single node, or all nodes of the class directly below the root that do not retain enough alone.
     pub nodes: Vec<NodeId>,
     /// The bytes that the nodes retain together.
     pub retained_size: u128,

@@ -246,8 +246,8 @@ fn random() -> impl FnMut(usize) -> usize {
     }
 }
 
-/// Compares dominators and retained sizes. Returns the number of reachable nodes, and the number of reachable nodes that
-/// the root does not immediately dominate.
+/// Compares dominators and retained sizes. Returns the number of reachable nodes, and the number of reachable nodes
+/// that the root does not immediately dominate.
 fn compare_by_intersection(edges: &[Vec<usize>], needs_walk: bool) -> (usize, usize) {
     let mut builder = GraphBuilder::new();
     let name = builder.text("Node").unwrap();
@@ -304,8 +304,8 @@ fn dominators_of_large_graphs_in_any_order_are_right() {
     );
 }
 
-/// The nodes are in the order of a walk, and the top of the tree does not hold all of them. The root of the first graph
-/// has few edges, and the root of the second graph has many.
+/// The nodes are in the order of a walk, and do not all fit in the top part of the tree, which the algorithm treats
+/// separately. The root of the first graph has few edges, and the root of the second graph has many.
 #[test]
 fn dominators_of_large_graphs_in_the_order_of_a_walk_are_right() {
     const NODES: usize = 120_000;

@@ -54,8 +54,8 @@ pub(crate) fn scanned_blocks(dump: &Dump) -> Result<(Vec<HeapBlock>, usize), Typ
     Ok((blocks, overlapping))
 }
 
-/// Finds blocks by address in one or two steps. Among millions of blocks, a search spends most of its time waiting
-/// for memory.
+/// Finds blocks by address in one or two steps. A binary search in millions of blocks would spend most of its time
+/// waiting for memory.
 #[derive(Debug)]
 pub(crate) struct BlockIndex {
     runs: Vec<BlockRun>,
@@ -180,7 +180,7 @@ impl StackTypeIndex {
                 of_stacks.push(whole);
                 continue;
             };
-            // A single type needs no choice. If several types have the same name, the code location decides.
+            // A single type of a single file needs no choice. Otherwise the code location selects the types.
             let is_clear = place.is_some() && known.all.len() == 1 && info.is_one_file();
             if is_clear {
                 of_stacks.push(whole);

@@ -26,9 +26,9 @@ pub(crate) const IN_A_CYCLE: &str = "in a cycle that nothing else holds";
 pub(crate) const WORD: &str = "a word";
 
 impl TypedHeap<'_> {
-    /// The graph of the heap. It has a node for each block. A node has the block's address as its id, its usable
-    /// bytes, its type, and the stack that allocated it. `dump` must be the dump of the heap. Edges have the paths of
-    /// fields as names. The root holds the statics, and the blocks without another holder.
+    /// The graph of the heap. It has a node for each block. A node has the block's address as its id, its usable bytes,
+    /// its type, and the stack that allocated it. `dump` must be the dump of the heap. Edges have the paths of fields
+    /// as names. The root has an edge to each block that a static holds, and to each block without another holder.
     ///
     /// # Errors
     ///

@@ -93,7 +93,7 @@ struct Inference<'i, 'm, 'd> {
     allocating: AllocatingTypes<'d>,
     /// For each `LeafNode` type, the `InternalNode` type that may replace it; `None` if there is none.
     inner_nodes: HashMap<TypeId, Option<TypeId>>,
-    /// The address, the contents and the bytes of values in arenas that were not read yet.
+    /// The address, the contents and the size in bytes of each value in an arena that was not read yet.
     values: Vec<(u64, TypedContents, u64)>,
 }
 
@@ -113,7 +113,7 @@ impl<'i> TypedHeap<'i> {
     /// Infers the types of the blocks of a dump in scan mode. The dump's frames must have been looked up
     /// ([`Dump::symbolize`]). `memory` contains the program's memory at the same moment. `bias` is the difference
     /// between addresses in memory and addresses in the file of `info`. Blocks without pointers, such as strings, are
-    /// not read; reading ahead may copy them for a moment.
+    /// searched only for the fields of arenas. A read of several adjacent blocks may also copy them for a moment.
     ///
     /// # Errors
     ///
@@ -328,8 +328,8 @@ impl Inference<'_, '_, '_> {
         }
     }
 
-    /// The target block of a pointer, and the contents that the pointer names. The contents are `None` if the size
-    /// does not fit.
+    /// The target block of a pointer, and the contents that the pointer names. The contents are `None` if the pointer
+    /// names no type, or if the size of the block does not fit.
     fn find_target(&mut self, pointer: &FoundPointer) -> Option<(usize, Option<TypedContents>)> {
         let info = self.heap.walk.info();
         let index = self.heap.index.find(&self.heap.blocks, pointer.value)?;
@@ -378,8 +378,8 @@ impl Inference<'_, '_, '_> {
         })
     }
 
-    /// Gives the type of a pointer to its target, if the target's type is unknown or less precise. Stores a
-    /// contradiction until all types are known. `holder` is the block with the pointer; `None` for a static.
+    /// Gives the target of a pointer the type that the pointer names, if the target's type is unknown or less precise.
+    /// Stores a contradiction until all types are known. `holder` is the block with the pointer; `None` for a static.
     fn take_over(&mut self, holder: Option<u32>, pointer: &FoundPointer) {
         let Some((index, said)) = self.find_target(pointer) else { return };
         let is_evidence = pointer.sure && pointer.certain();
@@ -444,7 +444,7 @@ impl Inference<'_, '_, '_> {
         }
     }
 
-    /// Gives the length of a pointer to its target, if the target's type is already known.
+    /// Gives the target of a pointer the length that the pointer names, if the target's type is already known.
     fn take_over_length(&mut self, pointer: &FoundPointer) {
         let Some((index, Some(said))) = self.find_target(pointer) else { return };
         let Some(known) = self.heap.contents[index] else { return };
@@ -473,7 +473,8 @@ impl Inference<'_, '_, '_> {
                 self.add_word_edges(block);
                 self.heap.agreement.without_layout += 1;
             }
-            // The addresses of an arena's values are unknown, so each word may be a pointer. So may the words of a prefix.
+            // The addresses of an arena's values are unknown, so each word of a chunk may be a pointer. The words of a
+            // prefix may also be pointers.
             if self.is_chunk(block) || self.heap.prefix(block).is_some() {
                 self.add_word_edges(block);
             }
@@ -492,8 +493,8 @@ impl Inference<'_, '_, '_> {
         })
     }
 
-    /// Adds edges for the words of a block without a layout, or of a prefix, that lead to the start of a block or to the
-    /// value behind its prefix.
+    /// Adds edges for the words of a block without a layout, or of a prefix, that lead to the start of a block or to
+    /// the value behind its prefix.
     fn add_word_edges(&mut self, block: usize) {
         let HeapBlock { address, requested, .. } = self.heap.blocks[block];
         let requested = self.heap.prefix(block).unwrap_or(requested);
@@ -507,8 +508,8 @@ impl Inference<'_, '_, '_> {
         }
     }
 
-    /// Whether strong references to the counted value of a block exist. If they exist, weak references do not count as
-    /// holders of the block.
+    /// Whether strong references to the counted value of a block exist; `None` if this is unknown. Weak references
+    /// count as holders of the block only if no strong reference exists.
     fn has_strong(&mut self, block: usize) -> Option<bool> {
         let info = self.heap.walk.info();
         let strong = info.member(self.heap.contents[block]?.element(), "strong")?;

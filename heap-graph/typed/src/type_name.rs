@@ -22,7 +22,7 @@ enum ContentsForm {
     Table,
     Headed,
     Task,
-    /// With the size of the prefix.
+    /// A value behind a prefix of this many bytes.
     Prefixed(u64),
     Chunk,
 }

@@ -41,8 +41,8 @@ pub(crate) enum TypedContents {
         header: TypeId,
         element: TypeId,
     },
-    /// A task of async-task, with the type of the pointers to its parts: a header, the schedule function, and the
-    /// future.
+    /// A task of async-task: a header, the schedule function, and the future. `raw` is the type with the pointers to
+    /// these parts.
     Task {
         raw: TypeId,
     },

@@ -24,8 +24,8 @@ impl Dump {
         &self.allocators
     }
 
-    /// The number of blocks whose end DMD did not see: it noticed that their address was given to another block. If the
-    /// number is not 0, the dump may contain more freed blocks.
+    /// The number of blocks whose end DMD did not see. DMD counts such a block when another block gets the same
+    /// address. If the number is not 0, the dump may contain further freed blocks.
     pub fn unseen_frees(&self) -> u64 {
         self.unseen_frees
     }

@@ -70,7 +70,7 @@ impl MemoryOwner {
     }
 }
 
-/// Neighbouring addresses with one owner.
+/// An area: a range of addresses with one owner.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct MemoryArea {
@@ -128,7 +128,7 @@ impl Dump {
     ///
     /// # Errors
     ///
-    /// Returns the reason why the dump does not have it.
+    /// Returns an error with the reason if the dump does not have this memory.
     pub fn memory(&self) -> Result<&MemoryByOwner, AnalyzeError> {
         match &self.memory {
             Some(Ok(memory)) => Ok(memory),
@@ -141,7 +141,7 @@ impl Dump {
     ///
     /// # Errors
     ///
-    /// Returns the reason why it does not have them.
+    /// Returns an error with the reason if the dump does not have these bytes.
     pub fn check_resident(&self) -> Result<(), AnalyzeError> {
         self.memory()?;
         if self.shown != DumpTime::End {

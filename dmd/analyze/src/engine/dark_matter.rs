@@ -81,7 +81,7 @@ impl DarkMatter {
         LiveStack(id)
     }
 
-    /// Adds a stack by its frames, innermost first. The frames outside of the site may be missing.
+    /// Adds a stack by its frames, innermost first. The frames of the site's callers may be missing.
     pub fn add_frames(&mut self, frames: &[CallFrame<'_>], folds: &FoldRules) -> LiveStack {
         let site = FoldedStack::fold(frames, folds).site();
         let type_name = TypeVerdict::from_stack(frames).type_name();

@@ -32,7 +32,7 @@ pub struct ClampStats {
 /// Rewrites a dump of scan mode, and returns the dump that [`read`](crate::read) returns for the new file.
 ///
 /// A word that points into the requested bytes of a block becomes the block's address; every other word becomes 0.
-/// Zeroes at the end are dropped. The new file replaces the old one as a whole when it is complete.
+/// Zeros at the end of a block's words are dropped. The new file replaces the old one as a whole when it is complete.
 ///
 /// # Errors
 ///

@@ -133,6 +133,6 @@ fn is_rust(function: &str) -> bool {
         let of_all = ["alloc::", "core::alloc::"].iter().any(|path| name.starts_with(path));
         return of_all || (built_in && name.starts_with("core::"));
     }
-    // The functions of a global allocator whose path is unknown.
+    // These functions belong to a global allocator if their names have no path.
     ["alloc", "alloc_zeroed", "realloc"].contains(&function.split('<').next().unwrap_or_default())
 }

@@ -63,7 +63,7 @@ impl BlockHolder {
         Self { whole: name.into(), ..Self::default() }
     }
 
-    /// The verdict about the type of a stack's blocks.
+    /// The holder under [`HolderKey::Type`], from the verdict about a stack's blocks.
     pub(super) fn typed(verdict: &TypeVerdict, stack: CutStackId, named: &FunctionNames<'_>) -> Self {
         match verdict {
             TypeVerdict::In { function: Some(function) } => {

@@ -70,8 +70,8 @@ impl LeakOptions {
         self
     }
 
-    /// Leaves out stacks with an ignored frame. `rule` returns true for the text of an ignored frame, such as
-    /// `app::f (/home/me/app/src/f.rs:7)`.
+    /// Lists the blocks of stacks with an ignored frame apart from the leaks. `rule` returns true for the text of an
+    /// ignored frame, such as `app::f (/home/me/app/src/f.rs:7)`.
     #[must_use]
     pub fn ignore(mut self, rule: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         self.ignored.push(Box::new(rule));
@@ -119,8 +119,9 @@ struct LeakGroup {
 /// The blocks that are alive in a dump, or at the end or another time of a recording, by the stacks that allocated
 /// them.
 ///
-/// Bytes are usable bytes. Two kinds of blocks are listed apart: blocks that a library or the loader allocates once
-/// for the whole process (see [`OneTime`]), and blocks that are older than the recording.
+/// Bytes are usable bytes. Three kinds of blocks are listed apart: blocks that a library or the loader allocates once
+/// for the process or a thread (see [`OneTime`]), blocks of ignored stacks (see [`LeakOptions::ignore`]), and blocks
+/// that are older than the recording.
 #[derive(Debug)]
 pub struct Leaks {
     analysis: Analysis,
@@ -135,8 +136,8 @@ pub struct Leaks {
 }
 
 impl Leaks {
-    /// Finds the blocks that are alive at the end of a recording. `symbolize` looks up the symbols of a dump that has
-    /// the recording's stacks, for example with `Dump::symbolize`.
+    /// Finds the blocks that are alive at the end of a recording, or at the time of the options. `symbolize` looks up
+    /// the symbols of a dump that has the recording's stacks, for example with `Dump::symbolize`.
     ///
     /// # Errors
     ///
@@ -324,7 +325,7 @@ impl LeakGroup {
         self.sizes.extend(leaked.sizes);
     }
 
-    /// Bytes per second between the first and the last allocation. `None` if both allocations are at the same time.
+    /// Bytes per second between the first and the last allocation. `None` if these times are unknown or equal.
     fn rate(&self) -> Option<f64> {
         let (first, last) = self.times?;
         let seconds = last.checked_sub(first)?.as_secs_f64();

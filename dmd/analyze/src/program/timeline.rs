@@ -80,8 +80,8 @@ pub struct TimeStep {
     pub allocations: u64,
 }
 
-/// Blocks of a row that began in the same slice and ended in the same slice. Amounts are negative in one rare case: a
-/// move ended a block, and then the allocator could not move the block.
+/// The blocks of a row that share the slice in which they began, and the slice in which they ended. Amounts are
+/// negative in one rare case: a move ended a block, and then the allocator could not move the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TimeCell {

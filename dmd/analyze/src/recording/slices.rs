@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::replay::{BlockEnd, OLDER, ReplayObserver, ReplayedBlock};
 
-/// Blocks of a row that began in the same slice and ended in the same slice.
+/// The blocks of a row that share the slice in which they began, and the slice in which they ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SliceCell {
     pub(crate) row: u32,
