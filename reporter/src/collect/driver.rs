@@ -144,7 +144,8 @@ pub fn collect_reports(options: &CollectOptions) -> ReportSet {
         Ok(driver) => driver,
         Err(why) => return nothing(why),
     };
-    // The first collection creates the entries of linked reporters. A built-in reporter measures the entries.
+    // Get the entries before the built-in reporters run: the first call creates the entries of linked reporters, and
+    // a built-in reporter measures all entries.
     let entries = registry::entries();
     driver.run_builtin();
     for entry in entries {
