@@ -6,7 +6,7 @@ use std::sync::mpsc;
 
 use crate::Done;
 
-/// xorshift64*.
+/// A generator of pseudo-random numbers (xorshift64*).
 pub(crate) struct Random(u64);
 
 impl Random {
