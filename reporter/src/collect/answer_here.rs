@@ -334,7 +334,7 @@ impl AskedThread {
                 (WarningKind::TimedOut, why)
             }
             ThreadProgress::Queued => {
-                let why = format!("other threads' answers took all of the {}", times::shortest(at_most));
+                let why = format!("the answers of other threads took the whole {}", times::shortest(at_most));
                 (WarningKind::TimedOut, why)
             }
             ThreadProgress::Answering(_) => {

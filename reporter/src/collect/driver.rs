@@ -83,11 +83,12 @@ impl CollectOptions {
         self
     }
 
-    /// Other threads run the reporters that they registered by [`register_local`](crate::register_local) when they
-    /// call [`answer_here`](crate::answer_here). After all other reporters have run, the collection waits for these
-    /// threads, for at most `at_most` in total, and warns about threads that do not answer. A thread that missed a
-    /// collection still receives requests, but collections do not wait for it until it calls `answer_here` again.
-    /// Default: the collection does not include other threads. Live requests set a quarter of their deadline.
+    /// Includes the reporters that other threads registered by [`register_local`](crate::register_local). Each of these
+    /// threads runs its reporters when it calls [`answer_here`](crate::answer_here). After all other reporters have
+    /// run, the collection waits for these threads, for at most `at_most` in total, and warns about threads that do not
+    /// answer. A thread that missed a collection still receives requests, but collections do not wait for it until it
+    /// calls `answer_here` again. Default: the collection does not include other threads. Live requests set a quarter
+    /// of their deadline.
     #[must_use]
     pub fn ask_threads(mut self, at_most: Duration) -> Self {
         self.ask_threads = Some(at_most);

@@ -1,4 +1,4 @@
-//! Collections whose reports an engine marks, and the engine's rows at their end.
+//! The runs of reporters in which an engine marks blocks, and the engine's rows at the end of a collection.
 
 use core::ffi::c_void;
 use core::ptr::null_mut;
