@@ -45,7 +45,7 @@ pub unsafe trait UsableSize {
     /// The bytes that may be used at `pointer`: at least `layout.size()`. The bytes beyond the requested size are
     /// slop.
     ///
-    /// Must not allocate and must not panic: it runs at every allocation and deallocation.
+    /// An impl must not allocate and must not panic: the function runs at every allocation and deallocation.
     ///
     /// # Safety
     ///

@@ -133,8 +133,8 @@ impl CollectOptions {
 /// Runs all reporters of the program: first the built-in reporters, then the registered reporters by name, then the
 /// reporters of this thread. With [`CollectOptions::ask_threads`], the reporters of other threads follow, by name.
 ///
-/// The function never panics. With a deadline, each reporter on the collector's thread delays the call by at most this
-/// time.
+/// The function never panics. With a deadline, each reporter that runs on the separate thread delays the call by at
+/// most the deadline.
 ///
 /// A call from inside a reporter returns an empty set. This set and the set of the current collection both contain a
 /// warning. A reporter must not start a collection on another thread either. At most 32 collections run at the same

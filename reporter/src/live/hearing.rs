@@ -1,4 +1,4 @@
-//! Waits for a line from a peer, or for its disconnection, while its answer is unfinished.
+//! Waits until a peer sends a line or hangs up, while the peer's answer is unfinished.
 
 use core::time::Duration;
 use std::io::{self, Read as _};
