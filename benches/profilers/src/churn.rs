@@ -1,4 +1,5 @@
-//! w1 and w2: blocks that are allocated and freed at random, with stacks that hardly ever repeat.
+//! w1 and w2: blocks that are allocated and freed at random. The stack changes from block to block. There are a few
+//! thousand different stacks.
 
 use std::hint::black_box;
 use std::mem::MaybeUninit;
