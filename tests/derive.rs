@@ -452,8 +452,8 @@ fn below_dyn_a_reading_is_told_what_it_wants_and_no_more() {
     told_alike::<true, true, true>(&Told { parts: 5 + 2, merged: 1010, ..all });
 }
 
-/// Uses the derive under lints that a user's crate may forbid. So the derived code must not `allow` these lints,
-/// either.
+/// Uses the derive under lints that a user's crate may forbid. To `allow` a forbidden lint is an error, so the derived
+/// code must not `allow` these lints.
 #[forbid(unsafe_code, warnings, deprecated, unused_qualifications, unused_variables)]
 #[forbid(clippy::pedantic, clippy::arithmetic_side_effects, clippy::allow_attributes)]
 #[forbid(clippy::trait_duplication_in_bounds, clippy::type_repetition_in_bounds, clippy::use_self)]

@@ -49,7 +49,7 @@ pub(crate) fn body(input: &TypeInput, each: &FieldCode<'_>, joint: &PartJoin<'_>
     }
 }
 
-/// The enum that the match is about: the type itself, or the foreign enum that the type mirrors.
+/// The value that the `match` examines, and its enum: the type itself, or the foreign enum that the type mirrors.
 fn subject(input: &TypeInput, krate: Path) -> MatchSubject {
     let Some(remote) = &input.attributes.remote else {
         return MatchSubject { krate, value: quote!(self), path: quote!(Self), rest: None };

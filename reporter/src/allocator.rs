@@ -40,12 +40,12 @@ pub(crate) use counters::{heap_allocated_counter, noted_stacks};
     note = "for `tikv_jemallocator::Jemalloc` turn on the feature `jemalloc07` of memory-reporter, and for `mimalloc::MiMalloc` the feature `mimalloc01`",
     note = "implement `UsableSize` for your own allocator; return `layout.size()` if the allocator does not know the usable size"
 )]
-#[allow(unsafe_code, reason = "implementing it is a promise about foreign memory")]
+#[allow(unsafe_code, reason = "an impl promises that the sizes of blocks are right")]
 pub unsafe trait UsableSize {
     /// The bytes that may be used at `pointer`: at least `layout.size()`. The bytes beyond the requested size are
     /// slop.
     ///
-    /// Must not allocate and must not panic: it runs at every allocation and deallocation.
+    /// An impl must not allocate and must not panic: the function runs at every allocation and deallocation.
     ///
     /// # Safety
     ///

@@ -201,13 +201,13 @@ pub struct EngineTable {
     /// Starts a run of reporters for a collection. If `rows` is true, the collection requests rows, and earlier
     /// reports do not count. Returns a number for the run, or 0 if the engine marks no blocks.
     pub begin: extern "C" fn(rows: bool) -> u32,
-    /// Makes this thread run reporters of that run from now on. Returns the number of the previous run; 0 means no
-    /// run.
+    /// Sets the run to which the reporters on this thread belong from now on. Returns the number of the previous run;
+    /// 0 means no run.
     pub enter: extern "C" fn(run: u32) -> u32,
     /// Returns a number for one reporter of one collection, never 0.
     pub new_reporter: extern "C" fn() -> u32,
-    /// Makes the marks of this thread belong to that reporter from now on. Returns the previous reporter; 0 means no
-    /// reporter.
+    /// Sets the reporter to which the marks of this thread belong from now on. Returns the number of the previous
+    /// reporter; 0 means no reporter.
     pub enter_reporter: extern "C" fn(reporter: u32) -> u32,
     /// Ends a collection that requested rows: calls `each` with every row and with `context`.
     pub end: unsafe extern "C" fn(run: u32, context: *mut c_void, each: EachRow) -> RowsOutcome,

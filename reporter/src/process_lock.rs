@@ -130,8 +130,8 @@ fn wait_for_forks() {
     }
 }
 
-/// Sleeps. The thread may belong to a process that another process attaches to, and may have been in a timed system call
-/// of its own. `thread::sleep` would make that call fail with EINTR afterwards; a timed wait for a condition does not.
+/// Sleeps. `about-memory attach` may run this code on a thread that it stopped in a timed system call. After
+/// `thread::sleep`, that call would fail with EINTR. After a timed wait for a condition, the call continues.
 fn nap(time: Duration) {
     let unused = Mutex::new(());
     let held = unused.lock().unwrap_or_else(PoisonError::into_inner);

@@ -264,7 +264,7 @@ fn the_table_takes_at_most_a_fiftieth_of_the_blocks() {
     assert!(table > 0 && table * 50 <= blocks, "{table} bytes for {blocks}");
 }
 
-/// A walk finds the blocks of a map by addresses inside them, for any neighboring blocks.
+/// A walk finds the blocks of a map by addresses inside them, whatever blocks are next to them.
 #[test]
 fn blocks_are_found_from_inside_among_others() {
     let tags: Vec<Tag> =

@@ -1,8 +1,8 @@
 //! Reads and writes `memory-report.json` and `memory-report.json.gz`, Firefox's own format. Firefox's about:memory
 //! loads files of this module, and this module loads files of Firefox.
 //!
-//! The reader and the writer stream: each needs memory for the [`ReportSet`] and a window of about 1 MiB. The
-//! reader trusts no file: [`ReadOptions`] contains the limits. A fault of a single report becomes a
+//! The reader and the writer process a file piece by piece: each needs memory for the [`ReportSet`] and a window of
+//! about 1 MiB. The reader trusts no file: [`ReadOptions`] contains the limits. A fault of a single report becomes a
 //! [`Warning`](crate::Warning). The warning's subject is the place, such as `reports[12].amount`.
 
 mod name_patterns;

@@ -395,7 +395,8 @@ impl fmt::Debug for ReportSet {
     }
 }
 
-/// Converts a length or an index. A chunk is shorter than 4 GiB: readers limit their input, and each path is shorter.
+/// Converts a length or an index. A chunk has about 64 KiB, or contains one longer path. A path is shorter than 4 GiB:
+/// readers reject values of more than 64 MiB.
 fn small(n: usize) -> u32 {
     u32::try_from(n).expect("report text is shorter than 4 GiB in each chunk")
 }

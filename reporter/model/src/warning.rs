@@ -16,7 +16,7 @@ pub enum WarningKind {
     TimedOut,
     /// A reporter took long, but answered.
     Slow,
-    /// A reporter tried to collect reports itself.
+    /// A reporter tried to start a collection.
     Nested,
     /// A value could not be measured.
     Unavailable,

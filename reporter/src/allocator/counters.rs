@@ -1,9 +1,9 @@
 //! Live bytes of the declared allocator, counted exactly and without contention.
 //!
 //! A thread leases its own slot and is the slot's only writer, so that counting is a load and a store. When the
-//! thread ends, it returns the slot. The slot's count stays, and the next lessee continues from this count. A thread
-//! has no slot if more than [`SLOTS`] threads run at once. It also has no slot near the start and the end of its life.
-//! A thread without a slot counts with atomic additions on the shared slot.
+//! thread ends, it returns the slot. The slot's count stays, and the next lessee continues from this count. At most
+//! [`SLOTS`] threads have a slot at once. A thread also has no slot near the start and the end of its life. A thread
+//! without a slot counts with atomic additions on the shared slot.
 //!
 //! These functions run inside allocations: they neither panic nor hold a lock. Leasing may allocate, on platforms
 //! where a thread-local with a destructor allocates. Such an allocation counts on the shared slot.

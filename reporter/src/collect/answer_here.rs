@@ -108,7 +108,8 @@ fn answer() {
     for request in requests {
         request.answer(&thread);
     }
-    // This call must come last: a request that closes without an answer of this thread marks the thread as silent.
+    // This call must come last. Until then, a request that closes without an answer of this thread may mark the thread
+    // as silent.
     thread.set_silent(false);
 }
 
@@ -168,7 +169,7 @@ pub(super) struct ThreadAnswers {
 /// Replaces a duration that is too long to add to the clock's time.
 const LONGEST: Duration = Duration::from_secs(1 << 30);
 
-/// Requests the reports of other threads, and waits for the answers at most `at_most`.
+/// Requests the reports of other threads, and waits for the answers. The wait takes at most the time `at_most`.
 pub(super) fn ask(brief: &ReporterBrief, at_most: Duration) -> ThreadAnswers {
     let threads = local_reporters::other_threads();
     if threads.is_empty() {
@@ -333,7 +334,7 @@ impl AskedThread {
                 (WarningKind::TimedOut, why)
             }
             ThreadProgress::Queued => {
-                let why = format!("other threads' answers took all of the {}", times::shortest(at_most));
+                let why = format!("the answers of other threads took the whole {}", times::shortest(at_most));
                 (WarningKind::TimedOut, why)
             }
             ThreadProgress::Answering(_) => {

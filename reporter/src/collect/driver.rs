@@ -83,11 +83,12 @@ impl CollectOptions {
         self
     }
 
-    /// Other threads run the reporters that they registered by [`register_local`](crate::register_local) when they
-    /// call [`answer_here`](crate::answer_here). After all other reporters have run, the collection waits for these
-    /// threads, for at most `at_most` in total, and warns about threads that do not answer. A thread that missed a
-    /// collection still receives requests, but collections do not wait for it until it calls `answer_here` again.
-    /// Default: the collection does not include other threads. Live requests set a quarter of their deadline.
+    /// Includes the reporters that other threads registered by [`register_local`](crate::register_local). Each of these
+    /// threads runs its reporters when it calls [`answer_here`](crate::answer_here). After all other reporters have
+    /// run, the collection waits for these threads, for at most `at_most` in total, and warns about threads that do not
+    /// answer. A thread that missed a collection still receives requests, but collections do not wait for it until it
+    /// calls `answer_here` again. Default: the collection does not include other threads. Live requests set a quarter
+    /// of their deadline.
     #[must_use]
     pub fn ask_threads(mut self, at_most: Duration) -> Self {
         self.ask_threads = Some(at_most);
@@ -132,8 +133,8 @@ impl CollectOptions {
 /// Runs all reporters of the program: first the built-in reporters, then the registered reporters by name, then the
 /// reporters of this thread. With [`CollectOptions::ask_threads`], the reporters of other threads follow, by name.
 ///
-/// The function never panics. With a deadline, each reporter on the collector's thread delays the call by at most this
-/// time.
+/// The function never panics. With a deadline, each reporter that runs on the separate thread delays the call by at
+/// most the deadline.
 ///
 /// A call from inside a reporter returns an empty set. This set and the set of the current collection both contain a
 /// warning. A reporter must not start a collection on another thread either. At most 32 collections run at the same
@@ -144,7 +145,8 @@ pub fn collect_reports(options: &CollectOptions) -> ReportSet {
         Ok(driver) => driver,
         Err(why) => return nothing(why),
     };
-    // The first collection creates the entries of linked reporters. A built-in reporter measures the entries.
+    // Get the entries before the built-in reporters run: the first call creates the entries of linked reporters, and
+    // a built-in reporter measures all entries.
     let entries = registry::entries();
     driver.run_builtin();
     for entry in entries {

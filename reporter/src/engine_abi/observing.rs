@@ -54,7 +54,7 @@ pub struct LogLimits {
     pub length: u64,
 }
 
-/// The state of a log since it was opened or last drained.
+/// The length of a log, and its losses since it was opened or last drained.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "passes through the table")]

@@ -1,4 +1,4 @@
-//! Waits for signals of a peer while its answer is unfinished.
+//! Waits until a peer sends a line or hangs up, while the peer's answer is unfinished.
 
 use core::time::Duration;
 use std::io::{self, Read as _};
@@ -9,7 +9,7 @@ use crate::platform::Peer;
 /// The time that a peer has to read a part of its answer.
 pub(super) const TIME_TO_READ: Duration = Duration::from_secs(60);
 
-/// The signal of a peer while its answer is unfinished.
+/// The result of waiting for a line from a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PeerSignal {
     Nothing,

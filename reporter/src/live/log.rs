@@ -30,7 +30,7 @@ const AT_ONCE: usize = 1 << 16;
 /// The number of peers whose logs keep an engine recording. Without these logs, the engine would wait.
 static PEERS: ProcessLock<usize> = ProcessLock::new(0);
 
-/// Keeps an engine recording until it is dropped.
+/// Keeps an engine recording until this value is dropped.
 struct StartedEngine {
     /// Started for a log; stops with the last log.
     for_peers: bool,
@@ -44,7 +44,7 @@ impl StartedEngine {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => {
                     return Err(io::Error::other(
-                        "no DMD records or waits in this process; start it with about-memory run --wait-for-track",
+                        "DMD is off in this process; start it with about-memory run --wait-for-track",
                     ));
                 }
                 // The engine already records for another purpose.

@@ -74,7 +74,7 @@ const BUSY: &str = "DMD already records this process (request a dump instead), o
 fn refused(error: io::Error) -> Result<io::Error, io::Error> {
     match error.kind() {
         io::ErrorKind::Unsupported => Ok(io::Error::other(
-            "no DMD records or waits in this process; start it with about-memory run --wait-for-track",
+            "DMD is off in this process; start it with about-memory run --wait-for-track",
         )),
         _ => Err(error),
     }

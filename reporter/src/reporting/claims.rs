@@ -74,7 +74,7 @@ impl ReporterClaims {
             }
         }
         if left > 0 {
-            // An amount marks no block.
+            // These marks only claim bytes and mark no block, so `records` does not matter.
             self.claim(Marks::for_path(path, false), left);
             self.add_by_amount(path, left);
         }

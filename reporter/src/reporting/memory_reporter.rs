@@ -58,12 +58,12 @@ use super::reports::Reports;
 pub trait MemoryReporter {
     /// The reporter's name in warnings and times; by default the name of the type.
     /// The method is called once: at registration or, for a linked reporter, in the first collection. It must not
-    /// collect reports. If it panics, the text of the panic becomes the name, with a warning.
+    /// start a collection. If it panics, the text of the panic becomes the name, with a warning.
     fn name(&self) -> &str {
         core::any::type_name::<Self>()
     }
 
-    /// Adds this reporter's reports to `out`. A collection may call it at any time and, if the reporter is registered
-    /// globally, on any thread. It must not collect reports itself, nor let another thread do so.
+    /// Adds this reporter's reports to `out`. A collection may call the method at any time and, if the reporter is
+    /// registered globally, on any thread. The method must not start a collection, nor let another thread start one.
     fn collect_reports(&self, out: &mut Reports);
 }

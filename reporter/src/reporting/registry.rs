@@ -243,9 +243,9 @@ impl Drop for RunRight {
 
 /// Keeps a reporter registered; dropping it unregisters the reporter.
 ///
-/// When the drop returns, the reporter is not running and is not called again. Two drops do not wait: a drop inside
-/// the reporter's own run, and a drop during a run that a collection with a deadline no longer waits for. If the runs
-/// of two reporters drop each other's registrations, one of the two drops does not wait.
+/// When the drop returns, the reporter is not running and is not called again. In two cases a drop does not wait for a
+/// running reporter: inside the reporter's own run, and during a run that a collection with a deadline no longer waits
+/// for. If the runs of two reporters drop each other's registrations, one of the two drops does not wait.
 ///
 /// # A drop that never returns
 ///

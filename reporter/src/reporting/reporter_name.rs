@@ -1,4 +1,5 @@
-//! The name of a reporter. The program's method `name` returns it, and is called once. The method may panic or collect.
+//! The name of a reporter. The program's method `name` returns it, and is called once. The method may panic, or start a
+//! collection.
 
 use memory_report::WarningKind;
 

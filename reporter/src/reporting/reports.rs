@@ -54,7 +54,7 @@ impl Reports {
         counted: &Arc<Addresses>,
         marker: Option<ReporterMarker>,
     ) -> Self {
-        // The copied name is a block of the program's allocator, unless the name is empty.
+        // The copied name is a block of the program's allocator (unless the name is empty), so it can test the engine.
         let reporter = reporter.to_owned();
         let records_all = engine_abi::records(reporter.as_ptr());
         Self {
@@ -346,7 +346,8 @@ impl Reports {
 
     /// With DMD: the marks for a path.
     pub(crate) fn marks_of(&self, path: &str) -> Option<Marks> {
-        // Pass `false`, not `records_all`: another thread may free a block between two calls about it.
+        // Pass `false`, not `records_all`: another thread may free a block between two calls about the block, and this
+        // is not a fault.
         self.marker.and_then(|_| Marks::for_path(path, false))
     }
 

@@ -106,7 +106,7 @@ impl MemoryReporter for ResidentMap {
             "resident-map",
             &rows,
             &|(_, left)| *left,
-            "Resident memory of a mapping that no report above includes; with shared pages.",
+            "Resident memory of a mapping, without the memory of the reports above; with shared pages.",
         );
         for (tree, bytes, description) in TREES {
             by_mapping(out, tree, &rows, &|(mapping, _)| bytes(mapping), description);

@@ -44,12 +44,12 @@ pub struct MemoryObserver {
     state: Arc<ProcessLock<ObserverState>>,
 }
 
-/// The function that an observer calls with itself after each garbage collection, like Firefox's
-/// `onGarbageCollection`, whose `this` is the owner.
+/// An observer calls this function after each garbage collection. The first argument is the observer, like `this` in
+/// Firefox's `onGarbageCollection`.
 pub type GarbageCollectionHandler = dyn Fn(&MemoryObserver, &GarbageCollection) + Send + Sync;
 
-/// The function that an observer calls with itself and the text of a panic of its [`GarbageCollectionHandler`], like
-/// Firefox's `uncaughtExceptionHandler`.
+/// An observer calls this function when its [`GarbageCollectionHandler`] panics, like Firefox's
+/// `uncaughtExceptionHandler`. The arguments are the observer and the text of the panic.
 pub type UncaughtExceptionHandler = dyn Fn(&MemoryObserver, &str) + Send + Sync;
 
 struct ObserverState {

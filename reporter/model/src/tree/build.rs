@@ -114,8 +114,7 @@ struct PathSum {
 }
 
 impl PathSum {
-    /// Adds a report. As Firefox does, treats a sum of 0 as "no report yet", and does not count the report in
-    /// `merged`.
+    /// Adds a report. As in Firefox, `merged` counts the report only if the sum of the earlier reports is not 0.
     fn add(&mut self, amount: i64, presence: Presence) {
         if self.amount != 0 {
             self.merged = self.merged.max(1).saturating_add(1);
