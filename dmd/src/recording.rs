@@ -84,12 +84,18 @@ pub(crate) fn is_on() -> bool {
     RECORDING.is_on()
 }
 
+/// Registers the recording as an observer. If the process may have several threads, call it before the engine starts:
+/// from then on, a fork takes the locks of all registered observers, and must release the same locks.
+pub(crate) fn register() {
+    observers::register(ObserverPlace::Recording, &RECORDING);
+}
+
 /// Opens the file and starts to record, if the options contain `--record`. Called once, when the engine has started.
 pub(crate) fn start() {
     let options = ENGINE.setup().options;
     if options.wait_for_track {
         // A later request may start a recording.
-        observers::register(ObserverPlace::Recording, &RECORDING);
+        register();
     }
     if options.record.is_none() || options.run != Run::Normal {
         return;

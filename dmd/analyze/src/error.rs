@@ -78,7 +78,7 @@ pub enum AnalyzeError {
     /// The process could not read its own memory. The value is the reason.
     #[error("the dump has no resident bytes, because the process could not read its own memory map ({0})")]
     MemoryUnreadable(String),
-    /// The dump has the resident bytes of its blocks at the end only.
+    /// The dump shows another time than the end, but resident bytes are known only for the end.
     #[error("the dump has the resident bytes of the end only; --at end shows the end")]
     MemoryAtEnd,
     /// The dump also contains freed blocks, without resident bytes.

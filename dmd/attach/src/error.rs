@@ -51,7 +51,7 @@ pub enum AttachError {
     NoMoment(String),
     /// The loader of the process refuses the library: its message.
     Refused(String),
-    /// A function of the process failed.
+    /// Attaching or detaching failed for a reason that has no variant of its own: the message.
     Failed(String),
     /// A call in the process has not returned in time: the number of the process that waits for it.
     Slow(u32),

@@ -451,7 +451,8 @@ fn detach_here(
     thread.end_with(reply)
 }
 
-/// The loader's functions for programs.
+/// The addresses of `dlopen`, `dlsym` and `dlerror` in the process, or of the functions that replace them before glibc
+/// 2.34. `error` is 0 if the process has no `dlerror`.
 struct LoaderFunctions {
     open: u64,
     symbol: u64,
@@ -562,7 +563,8 @@ impl OpenFile {
     /// Writes the library into the file, and makes the file unchangeable if it is in memory.
     fn fill(&self, contents: &[u8]) -> std::io::Result<()> {
         (&self.file).write_all(contents)?;
-        // The seals fail for a file in a folder. Such a file has no name, and is closed soon.
+        // Only a file of `memfd_create` can be sealed. For an `O_TMPFILE` file of a folder, the call fails, and the file
+        // stays writable. But no path leads to such a file, and it is closed soon.
         let _ = ptrace::seal(&self.file);
         Ok(())
     }

@@ -84,6 +84,7 @@ fn prepare() -> Result<(), AttachRefusal> {
         unsafe {
             process::start(None, core::ptr::null_mut());
         }
+        recording::register();
         ENGINE.start(EngineSetup { options, variable: None });
         recording::start();
         recorder::is_preloaded();

@@ -107,7 +107,7 @@ pub fn own_allocations(run: impl FnOnce()) {
     keeping_errno(run);
 }
 
-/// Notes an allocator that the program links statically, for dumps. Only one thread calls this at a time.
+/// Stores an allocator that the program links statically. Dumps list it. Only one thread calls this at a time.
 pub fn add_linked_allocator(allocator: LinkedAllocator) {
     linked_allocators::add(allocator);
 }

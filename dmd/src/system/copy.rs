@@ -2,8 +2,8 @@
 //! continues.
 //!
 //! A raw `clone` makes the copy, so the program's fork handlers do not run, and no process gets a signal when the copy
-//! ends. The copy has one thread, which runs only the code in this module, and it closes the descriptors of the
-//! process.
+//! ends. The copy has one thread, which runs only the code in this module. The copy closes all descriptors that it got
+//! from the process, except its own socket.
 
 use core::ffi::{c_char, c_int, c_long, c_ulong};
 use core::mem::MaybeUninit;

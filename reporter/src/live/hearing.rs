@@ -1,4 +1,4 @@
-//! Waits until a peer sends a line or hangs up, while the peer's answer is unfinished.
+//! Waits for a line or the disconnection of a peer, while the answer of this process to the peer is unfinished.
 
 use core::time::Duration;
 use std::io::{self, Read as _};
@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use super::protocol::MAX_REQUEST;
 use crate::platform::Peer;
 
-/// The time that a peer has to read a part of its answer.
+/// The time in which a peer must read a part of the answer of this process.
 pub(super) const TIME_TO_READ: Duration = Duration::from_secs(60);
 
 /// The result of waiting for a line from a peer.

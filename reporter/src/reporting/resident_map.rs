@@ -2,8 +2,9 @@
 //! mapping.
 //!
 //! Invariant: the reports under `resident-map/` add up to the resident bytes of all mappings. The mapping of a live
-//! block is unknown. So the bytes of `explicit` are subtracted first from the heap and then from anonymous memory, at
-//! most down to 0.
+//! block is unknown. So the bytes of `explicit` are subtracted first from mappings of the kind `Heap` and then from
+//! mappings of the kind `Anonymous`, at most down to 0. Thread stacks in `explicit` are subtracted from the mappings of
+//! stacks.
 
 use memory_report::{Kind, ReportSet, Units, amount, path_segment};
 
@@ -130,7 +131,7 @@ const TREES: [MapTree; 4] = [
         "Resident memory of a mapping, each page divided by the number of processes that share it.",
     ),
     ("swap-map", |mapping| mapping.swapped, "Memory of a mapping that was swapped out; not resident."),
-    ("huge-pages", |mapping| mapping.huge, "Resident memory of a mapping that is in huge pages."),
+    ("huge-pages", |mapping| mapping.huge, "The part of a mapping's resident memory that is in huge pages."),
     (
         "hugetlb",
         |mapping| mapping.hugetlb,

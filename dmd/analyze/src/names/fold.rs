@@ -263,7 +263,7 @@ impl fmt::Debug for FoldRules {
 }
 
 impl FoldRules {
-    /// The rules of the table.
+    /// The built-in rules. [`also`](Self::also) adds a user's rule.
     pub fn new() -> Self {
         Self::default()
     }

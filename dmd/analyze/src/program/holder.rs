@@ -158,7 +158,7 @@ fn told_apart(holders: &[&BlockHolder], width: usize, room: usize) -> Vec<String
     holders.iter().map(|holder| middle(&CleanText(&holder.whole).to_string(), room)).collect()
 }
 
-/// Finds the holders of an analysis.
+/// Finds the holders of the records of an analysis.
 pub(super) struct HolderFinder<'a> {
     analysis: &'a Analysis,
     options: &'a ProgramOptions,

@@ -229,8 +229,8 @@ impl AnalyzeOptions {
         self
     }
 
-    /// Sets whether to replace parts that differ from run to run: a stack with three frames of DMD becomes one line,
-    /// and all addresses become equal. Default: no.
+    /// Sets whether to replace parts that differ from run to run: each stack with at least three frames of DMD becomes
+    /// the same line, and all addresses become equal. Default: no.
     #[must_use]
     pub fn for_testing(mut self, for_testing: bool) -> Self {
         self.for_testing = for_testing;

@@ -16,7 +16,7 @@ use super::{PAUSES, end_if_alone, pause_point};
 
 /// The two ends of the pipe; -1 if there is no pipe.
 static ENDS: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
-/// The file number of the pipe.
+/// The inode number of the pipe. It shows whether a descriptor still refers to the pipe.
 static INODE: AtomicU64 = AtomicU64::new(0);
 
 /// The lowest number for the pipe: programs expect low numbers to be free, and close them without a check.
@@ -25,8 +25,15 @@ const HIGH: c_int = 900;
 /// the pipe.
 const LONGEST: Duration = Duration::from_secs(1);
 
+<<<<<<< HEAD
 /// Makes the pipe. Called when the process starts to listen.
+=======
+/// Makes the pipe, unless an earlier attachment has made it. Called at the start of the process, or by an attachment.
+>>>>>>> origin/main
 pub(crate) fn prepare() {
+    if end(0).is_some() && end(1).is_some() {
+        return;
+    }
     let mut ends: [c_int; 2] = [-1; 2];
     // SAFETY: `ends` is a place for two descriptors.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) } != 0 {

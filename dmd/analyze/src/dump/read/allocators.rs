@@ -1,4 +1,5 @@
-//! Reads the keys `allocators` and `dropped`. Firefox's dumps do not have them: values of another type are skipped.
+//! Reads the keys `allocators` and `dropped`, which Firefox's dumps do not have. An element of `allocators`, one of its
+//! texts, or the value of `dropped` is skipped if it has another type. Any other value of a wrong type is an error.
 
 use std::io::Read;
 
