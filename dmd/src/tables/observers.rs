@@ -99,13 +99,8 @@ pub(crate) fn any() -> bool {
     ACTIVE.load(Ordering::Relaxed) != 0
 }
 
-<<<<<<< HEAD
-/// Sets the observer of a place. The observer is not on yet. A fork takes the locks of all registered observers. So an
-/// observer registers when the engine starts, even if it is switched on much later.
-=======
 /// Sets the observer of a place. The observer is not on yet. A fork takes the locks of all registered observers, so
 /// each observer must register before the engine handles forks, or before the process can have a second thread.
->>>>>>> origin/main
 pub(crate) fn register(place: ObserverPlace, observer: &'static dyn Observer) {
     OBSERVERS[place as usize].get_or_init(|| observer);
 }
