@@ -25,11 +25,7 @@ const HIGH: c_int = 900;
 /// the pipe.
 const LONGEST: Duration = Duration::from_secs(1);
 
-<<<<<<< HEAD
-/// Makes the pipe. Called when the process starts to listen.
-=======
 /// Makes the pipe, unless an earlier attachment has made it. Called at the start of the process, or by an attachment.
->>>>>>> origin/main
 pub(crate) fn prepare() {
     if end(0).is_some() && end(1).is_some() {
         return;
