@@ -36,7 +36,7 @@ impl HeapDiff {
         self.resident
     }
 
-    /// Fails if `--resident` is given for `sources`, which have no such bytes.
+    /// Fails if `--resident` is given. `sources` names the files in the error: files without resident bytes.
     pub(super) fn refuse_resident(&self, sources: &str) -> Result<(), Failure> {
         match self.resident {
             true => Err(Failure::Usage(format!("--resident is for dumps, not for {sources}"))),

@@ -80,7 +80,7 @@ pub(crate) struct ServeCommand {
     /// Serve a page that cannot change anything: without buttons for processes, import and removal.
     #[arg(long)]
     read_only: bool,
-    /// Ask for names without private data. The page cannot change this.
+    /// Leave private data out of the names in reports. The page cannot change this.
     #[arg(long)]
     anonymize: bool,
     /// Keep the last N reports and the last N stacks that pages requested. [default: 50 reports, 20 stacks]

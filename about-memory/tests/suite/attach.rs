@@ -116,7 +116,7 @@ fn an_attached_process_is_recorded_exactly() {
         let text = succeed(folder.path(), &["detach", &victim.pid()]);
         assert!(text.contains("references restored"), "{text}");
         // The program has freed blocks that are older than the attachment.
-        assert!(text.contains("meanwhile it freed ") && text.contains(" from before"), "{text}");
+        assert!(text.contains("the process freed ") && text.contains(" from before"), "{text}");
     }
     assert_eq!(victim.end(), "");
 }
