@@ -80,7 +80,9 @@ impl CheckCommand {
             if let Some(missing) = options.missing(&set).first() {
                 return Err(Failure::File(
                     self.file.name(),
-                    anyhow::anyhow!("no report has the path {missing}"),
+                    anyhow::anyhow!(
+                        "no report has the path {missing}; `about-memory show --verbose` lists all paths"
+                    ),
                 ));
             }
             let new = Budget::update(&text, &set, &options).map_err(wrong)?;

@@ -88,7 +88,7 @@ pub(super) struct MeasureRequest {
     minimize: bool,
     #[serde(default)]
     anonymize: bool,
-    /// Whether the page shows changes since this measurement from now on.
+    /// Whether the measurement is a mark: the page then shows the changes since this measurement.
     #[serde(default)]
     mark: bool,
     /// The number of an earlier measurement of the same processes. This measurement replaces the earlier one.

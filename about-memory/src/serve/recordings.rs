@@ -57,8 +57,8 @@ enum RecordingSlot {
 #[derive(Debug, Default)]
 pub(super) struct ProcessRecordings(Mutex<BTreeMap<u32, RecordingSlot>>);
 
-/// The exclusive right to start or stop the recording of a process. Dropping this value, even after a panic, puts the
-/// recording into the process's slot, or frees the slot.
+/// The exclusive right to start or stop the recording of a process. When this value is dropped, even after a panic, the
+/// process's slot gets the recording; if there is no recording, the slot becomes free.
 struct SlotTurn<'a> {
     of: &'a ProcessRecordings,
     pid: u32,
@@ -97,7 +97,8 @@ impl ProcessRecordings {
         }
     }
 
-    /// Whether a process records now. Such a server counts as used, because the recordings end with the server.
+    /// Whether a process records for this server. The server then counts as used, because the end of the server would
+    /// end the recording.
     pub(super) fn is_running(&self) -> bool {
         self.all().values().any(|slot| !matches!(slot, RecordingSlot::Held(held) if held.tracking.is_none()))
     }

@@ -112,7 +112,8 @@ int main(void) {
     succeed(folder.path(), &["detach", &victim.pid()]);
 }
 
-/// A process that has the library already needs no attachment, and one attachment at a time is enough.
+/// A process with the preloaded library needs no attachment: `attach` prints this and succeeds. A second attachment to
+/// a process is refused.
 #[test]
 fn a_process_with_the_library() {
     let folder = tempfile::tempdir().unwrap();
