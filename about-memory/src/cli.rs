@@ -127,7 +127,7 @@ enum Command {
     Detach(attach::DetachCommand),
     #[command(flatten)]
     HeapQuestion(heap::HeapQuestion),
-    /// Save a dump of DMD of a running process. `save --dump` does the same.
+    /// Save a DMD dump of a running process. `save --dump` does the same.
     #[command(after_help = dump::EXAMPLES)]
     Dump(dump::DumpCommand),
     /// Free caches in a running process. `show --minimize` also shows the reports afterwards.

@@ -21,7 +21,7 @@ use crate::session::Session;
 
 /// The name of a recording in its folder.
 const FILE: &str = "recording.dmdrec";
-/// At most this many recordings run at the same time.
+/// The maximum number of recordings: the running ones, and the ended ones that are not opened yet.
 const MOST: usize = 8;
 
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl ProcessRecordings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is a recording of a process.
+    /// Whether a process has a recording. A recording that is still starting does not count.
     pub(super) fn has(&self, pid: u32, hello: Option<&HelloAnswer>) -> bool {
         match self.all().get(&pid) {
             None | Some(RecordingSlot::Starting) => false,
@@ -144,7 +144,7 @@ impl ProcessRecordings {
         let mut all = self.all();
         match all.get(&pid) {
             None if all.len() >= MOST => {
-                let reason = format!("there are {MOST} recordings already; stop one");
+                let reason = format!("there are {MOST} recordings already; stop or discard one");
                 return Err(HttpRefusal::new(429, reason));
             }
             None => {}

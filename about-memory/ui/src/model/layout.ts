@@ -20,7 +20,7 @@ interface LevelEntries {
 export interface Level extends LevelEntries {
   /** The index of the first entry in `(N tiny)`, or the number of entries. */
   cut: number;
-  /** The position of the first entry in `(N tiny)`. */
+  /** The number of entries that are displayed before `(N tiny)`; without `(N tiny)`, the number of all entries. */
   place: number;
   tinyAmount: Amount;
   tinyInvalid: boolean;
@@ -151,7 +151,7 @@ export class Layout {
     const total = this.total(root);
     const isTiny = (i: number) => this.isTiny(this.forest.weight(nodes[i]), total);
     const all = nodes.map((_, i) => i);
-    // Below a root that is not positive, a smaller entry may be tiny while a larger entry is not tiny.
+    // Below a root that is not positive, a larger entry may be tiny while a smaller entry is not tiny.
     const tiny = total > 0 ? all.filter(isTiny) : [];
     if (tiny.length < 2 || tiny.length === all.length) return this.sorted(tops, nodes);
     this.unsorted.add(node);

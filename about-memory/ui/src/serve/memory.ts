@@ -26,7 +26,7 @@ const VIEWS: [string, string][] = [
 const TYPES: [string, string] = ["types", "Types"];
 /** The levels of dominators below the root that are open at first. As in Firefox, there are three levels including the root. */
 const DEPTH = 2;
-/** The values of an address that belong to rows of another view. */
+/** Changes of an address that remove the open rows and the focused row. */
 const NO_ROWS = { open: "", all: "", closed: "", at: "" };
 
 /** Shows a route below `#/memory`, `#/diff` or `#/generations`. */

@@ -99,7 +99,7 @@ class ReportPage implements Page {
     return decode(await this.api.bytes(`reports/${this.id}${against === null ? "" : `?against=${against}`}`));
   }
 
-  /** Measures the same processes again. */
+  /** Measures the same processes again, as a new report. Returns its number. */
   private async measure(mark = false): Promise<number> {
     const body = { pids: this.pids, anonymize: this.isAnonymized, mark };
     return (await this.api.post<{ report: number }>("measure", body)).report;

@@ -123,7 +123,7 @@ export class Table {
   private async load(start: number) {
     if (this.asked.has(start)) return;
     const { turn } = this;
-    // The reader has scrolled past these windows.
+    // Cancels the requests for windows that the reader has scrolled past.
     for (const [other, old] of this.asked) {
       if (Math.abs(other - start) <= 2 * WINDOW) continue;
       old.abort();

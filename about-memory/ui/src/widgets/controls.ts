@@ -96,7 +96,7 @@ export function fillOptions(select: HTMLSelectElement, options: MenuOption[], va
   select.value = value;
 }
 
-/** Asks the reader for a file. */
+/** Returns a hidden element. A click on it lets the reader choose a file for `take`. */
 export function chooseFile(accept: string, take: (file: File) => void): HTMLInputElement {
   const input = create("input");
   input.type = "file";
