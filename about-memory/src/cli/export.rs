@@ -162,7 +162,7 @@ impl ExportCommand {
         };
         if self.sources.len() > most {
             return Err(Failure::Usage(format!(
-                "the format takes at most {most} sources, and {} were given",
+                "{} sources were given, and the format takes at most {most}",
                 self.sources.len()
             )));
         }

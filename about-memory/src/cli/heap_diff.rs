@@ -20,7 +20,8 @@ const STACKS: usize = 10;
 pub(crate) struct HeapDiff {
     #[command(flatten)]
     when: BlockTime,
-    /// Show at most this many rows of each table. For dumps and recordings: a row is a stack. [default: 10; all with --json]
+    /// Show at most this many rows of each table. For dumps and recordings: a row is a stack. [default: 10; all with
+    /// --json]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Show resident memory. For dumps: its changes by owner, and for each stack.

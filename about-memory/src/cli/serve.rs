@@ -57,8 +57,8 @@ const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
 pub(crate) struct ServeCommand {
-    /// Heap snapshots (.fxsnapshot), report files, DMD dumps and recordings, core files of programs under DMD, or process
-    /// ids or names to measure.
+    /// Heap snapshots (.fxsnapshot), report files, DMD dumps and recordings, core files of programs under DMD, or
+    /// process ids or names to measure.
     #[arg(value_name = "FILE|PID")]
     inputs: Vec<InputArgument>,
     /// The port. With --unix, the port that ssh forwards. [default: a free port; 8123 with --unix]

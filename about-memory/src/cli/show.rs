@@ -45,7 +45,8 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 
 #[derive(Args)]
 pub(crate) struct ShowCommand {
-    /// A file, compressed or not; `-` for a report from standard input; or the process ids or names of running processes.
+    /// A file, compressed or not; `-` for a report from standard input; or the process ids or names of running
+    /// processes.
     #[arg(value_name = "FILE|PID", required_unless_present = "all", conflicts_with = "all")]
     inputs: Vec<InputArgument>,
     /// Update after this time. Each update shows the processes again, and marks the changes. Seconds, or a number with

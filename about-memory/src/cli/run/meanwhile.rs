@@ -28,7 +28,8 @@ pub(super) struct DumpPlan {
     /// the copy shows exactly that time.
     #[arg(long, value_name = "CONDITION")]
     when: Vec<Limit>,
-    /// Let the program answer requests while it runs, such as `about-memory save --dump PID`. --every and --when imply it.
+    /// Let the program answer requests while it runs, such as `about-memory save --dump PID`. --every and --when imply
+    /// it.
     #[arg(long)]
     listen: bool,
 }

@@ -34,8 +34,9 @@ pub(super) struct TypePlan {
     /// types are from the last copy.
     #[arg(long, conflicts_with = "recorded")]
     types: bool,
-    /// Show the blocks at this time: `peak`, `end` or a time after the start such as `12.5s` or `1m30s`. A time after the
-    /// start needs --types. [default: peak with --types, or if the heap has shrunk by a tenth since the peak; otherwise end]
+    /// Show the blocks at this time: `peak`, `end` or a time after the start such as `12.5s` or `1m30s`. A time after
+    /// the start needs --types. [default: peak with --types, or if the heap has shrunk by a tenth since the peak;
+    /// otherwise end]
     #[arg(long, value_name = "TIME")]
     at: Option<Moment>,
     /// Save the blocks of --types as a heap snapshot, for `about-memory snapshot` and `about-memory serve`.
