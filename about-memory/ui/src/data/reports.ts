@@ -9,7 +9,9 @@ import { type Heap, type HeapHeader, readHeap } from "./heap";
 
 const VERSION = 1;
 export const HEAP_UNCLASSIFIED = "heap-unclassified";
-/** Rows of DMD below heap-unclassified that are intentionally negative, so that the sum of unreported memory is correct. */
+/**
+ * Rows of DMD below heap-unclassified that are intentionally negative, so that the sum of unreported memory is correct.
+ */
 const CORRECTIONS = ["(counted twice)", "(reported by amount, blocks unknown)"];
 export const ITSELF = "(itself)";
 export const FAKE_CHILD = "(fake child)";
@@ -141,7 +143,10 @@ function fromBase64(text: string): Uint8Array<ArrayBuffer> {
 
 const texts = new TextDecoder();
 
-/** Decodes data. `before` is the data that the page shows. If the new reports have the same shape, `bytes` contains only amounts. */
+/**
+ * Decodes data. `before` is the data that the page shows. If the new reports have the same shape, `bytes` contains only
+ * amounts.
+ */
 export function decode(bytes: Uint8Array, before?: ReportData): ReportData {
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
   const header: ReportHeader | LaterHeader = JSON.parse(texts.decode(bytes.subarray(4, 4 + length)));

@@ -47,7 +47,10 @@ export class Layout {
     return level;
   }
 
-  /** Returns a level with sorted tiny entries. They are sorted on demand: most entries are tiny, and few readers open them. */
+  /**
+   * Returns a level with sorted tiny entries. They are sorted on demand: most entries are tiny, and few readers open
+   * them.
+   */
   withTiny(node: number, root: number): Level {
     const level = this.level(node, root);
     if (!this.unsorted.delete(node)) return level;
@@ -146,7 +149,10 @@ export class Layout {
     return before;
   }
 
-  /** Returns the indices of all entries in the order of display. Tiny entries are last; they are not sorted if they will be in a `(N tiny)`. */
+  /**
+   * Returns the indices of all entries in the order of display. Tiny entries are last; they are not sorted if they will
+   * be in a `(N tiny)`.
+   */
   private order(node: number, root: number, tops: number[], nodes: number[]): number[] {
     const total = this.total(root);
     const isTiny = (i: number) => this.isTiny(this.forest.weight(nodes[i]), total);

@@ -105,7 +105,9 @@ class ReportPage implements Page {
     return (await this.api.post<{ report: number }>("measure", body)).report;
   }
 
-  /** Measures the same processes again, in place of this report. If only amounts changed, the server sends only amounts. */
+  /**
+   * Measures the same processes again, in place of this report. If only amounts changed, the server sends only amounts.
+   */
   private async look() {
     const before = this.model.data;
     const look = { against: this.against, shape: before.shape };

@@ -56,7 +56,10 @@ export interface TableOptions {
   openRows: OpenRows;
   /** The status line until the first rows arrive. */
   busy: string;
-  /** Returns the status line for an answer without rows, or with the one row `only`. If the text is empty, the line shows the number of rows. */
+  /**
+   * Returns the status line for an answer without rows, or with the one row `only`. If the text is empty, the line
+   * shows the number of rows.
+   */
   empty: (only: TableRow | null) => string;
 }
 

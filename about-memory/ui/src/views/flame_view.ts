@@ -182,7 +182,9 @@ export class FlameView implements View {
     setText(this.about, this.describe(frame).replace("\n", " · "));
   }
 
-  /** Returns, as a text, the memory of the stacks in the zoomed frame that contain a function with `wanted` in its name. */
+  /**
+   * Returns, as a text, the memory of the stacks in the zoomed frame that contain a function with `wanted` in its name.
+   */
   private matching(wanted: string): string {
     let bytes: Amount = 0;
     const left = [this.zoomed];

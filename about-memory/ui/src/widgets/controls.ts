@@ -33,7 +33,10 @@ export function check(title: string, value: boolean, set: (value: boolean) => vo
   return label;
 }
 
-/** Returns the field of a filter. `isNew` means that a change makes a new view with a new field, which then gets the focus. */
+/**
+ * Returns the field of a filter. `isNew` means that a change makes a new view with a new field, which then gets the
+ * focus.
+ */
 export function field(
   title: string,
   value: string,
