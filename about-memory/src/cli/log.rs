@@ -81,7 +81,9 @@ impl LogCommand {
             out.flush().map_err(Failure::Output)?;
         }
         if has_overflowed {
-            say(&format!("{pid}: the log was full, so allocations are missing; use a smaller --probability"));
+            say(&format!(
+                "process {pid}: the log was full, so allocations are missing; use a smaller --probability"
+            ));
         }
         Ok(())
     }

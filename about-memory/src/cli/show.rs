@@ -101,7 +101,9 @@ impl ShowCommand {
         let (name, set) = self.read()?;
         if self.live.resident() {
             if !set.iter().any(|report| report.path.starts_with("resident-map/")) {
-                let how = anyhow::anyhow!("has no resident-map; save the report with --resident");
+                let how = anyhow::anyhow!(
+                    "has no resident-map; save it with: about-memory save PID FILE --resident"
+                );
                 return Err(Failure::File(name, how));
             }
             if filter.is_none() {

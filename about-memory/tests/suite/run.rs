@@ -679,7 +679,7 @@ fn the_library_is_looked_for() {
     let output = run(&[]);
     assert_eq!(output.status.code(), Some(1));
     let expected = "about-memory: libdmd.so: is neither beside this program, nor in ../lib, nor in the target folder; \
-                    build it: cargo build --release -p dmd-preload\n";
+                    build it with: cargo build --release -p dmd-preload\n";
     assert_eq!(stderr(&output), expected);
 
     fs::create_dir(&lib).unwrap();
@@ -691,7 +691,9 @@ fn the_library_is_looked_for() {
 
     let output = run(&["--library", "nowhere.so"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).starts_with("about-memory: nowhere.so: the library was not found; build it: "));
+    assert!(
+        stderr(&output).starts_with("about-memory: nowhere.so: the library was not found; build it with: ")
+    );
 }
 
 #[test]
