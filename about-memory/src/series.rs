@@ -17,7 +17,7 @@ pub use text::SeriesText;
 
 const MAX_DEPTH: u32 = 100;
 
-/// The order of the rows of a [`Series`]. Rows in bytes are always before counts.
+/// The order of the rows of a [`Series`]. Rows in bytes always come first, then counts, then percentages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SeriesSort {

@@ -99,8 +99,8 @@ impl Endpoint {
     fn check(&self, request: &GetRequest<'_>) -> Result<(), RefusedRequest> {
         match request.host {
             Some(host) if !self.options.any_host && !host::is_known(host, &self.options.host_names) => {
-                let message = "the host is neither an address nor localhost nor one of the endpoint's names \
-                               (host_name, any_host)";
+                let message = "the header Host must contain an address, localhost or a name that the program \
+                               allows (EndpointOptions::host_name, any_host)";
                 Err(RefusedRequest::new(403, message))
             }
             _ => Ok(()),

@@ -33,8 +33,8 @@ Examples:
 
 A condition is a PATH, one of < <= > >= ==, and a limit: 64MiB is an amount in the second report;
 +5% and +10 MiB are growth since the first. kB, MB and GB are powers of 1,000. The amount is the sum over all processes;
-[NAME] PATH > 5 MiB counts only processes whose name contains NAME. An amount that one report lacks
-is 0 there.
+[NAME] PATH > 5 MiB counts only processes whose name contains NAME. If only one report has the path, the other report
+counts as 0.
 
 For two pprof profiles, the text shows the stacks whose memory changed the most, the largest change first. Functions are
 compared by name and file, without lines.

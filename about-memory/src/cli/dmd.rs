@@ -90,8 +90,8 @@ pub(crate) struct DmdCommand {
     /// Like --filter, but for the stacks of the reporters that reported a block. Repeatable.
     #[arg(long, value_name = "TEXT")]
     report_filter: Vec<String>,
-    /// Show at most this many rows of each table. [default: 10, in trees only rows with at least 0.1 % of the whole; 999
-    /// for the text of dmd.py, for flat tables and for --json; all with --folded]
+    /// Show at most this many rows of each table. [default: 10, in trees only rows with at least 0.1 % of the whole;
+    /// 999 for the text of dmd.py, for flat tables and for --json; all with --folded]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Distribute the blocks without a stack over the records of similar blocks. Estimated numbers have a `~`.

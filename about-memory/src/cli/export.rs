@@ -35,7 +35,7 @@ use tables::TableArguments;
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   about-memory export dmd-1234.json.gz -o heap.pb.gz            # go tool pprof -http=: heap.pb.gz
-  about-memory export dmd-1234.json.gz -o heap.speedscope.json  # drop it on speedscope
+  about-memory export dmd-1234.json.gz -o heap.speedscope.json  # open it at speedscope.app
   about-memory export dmd-1234.json.gz -o heaptrack.app.gz      # heaptrack_gui heaptrack.app.gz
   about-memory export dmd-1234.json.gz -o dhat.json             # load it in dh_view.html of Valgrind
   about-memory export dmd-1234.json.gz -o heap.profile.json.gz  # load it in profiler.firefox.com
@@ -156,7 +156,7 @@ impl ExportCommand {
         };
         if self.sources.len() > most {
             return Err(Failure::Usage(format!(
-                "the format takes at most {most} sources, and {} were given",
+                "{} sources were given, and the format takes at most {most}",
                 self.sources.len()
             )));
         }

@@ -136,8 +136,8 @@ const LINE: usize = 140;
 /// The heap that a question is about, and how much of the answer to show.
 #[derive(Args)]
 pub(crate) struct HeapInput {
-    /// The process id or the name of a running process that DMD records, the core file of such a process, or a dump of scan
-    /// mode.
+    /// The process id or the name of a running process that DMD records, the core file of such a process, or a dump of
+    /// scan mode.
     source: InputArgument,
     /// Show at most this many rows of each table. [default: 20; all with --json]
     #[arg(long, value_name = "N")]

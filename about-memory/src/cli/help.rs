@@ -109,8 +109,8 @@ mod tests {
         assert_eq!(hidden, old.len());
     }
 
-    /// Returns the first sentence of an option's help, and the type of its value. All options that take one of a few
-    /// names count as one type.
+    /// Returns the first sentence of an option's help, and the type of its value. All options with a fixed list of
+    /// values have the same type.
     fn meaning(option: &Arg) -> (String, String) {
         let help = option.get_help().map(ToString::to_string).unwrap_or_default().replace('\n', " ");
         let sentence =

@@ -102,8 +102,8 @@ impl HtmlCommand {
             .map_err(|error| Failure::File(self.output.display().to_string(), error.into()))
     }
 
-    /// Reads one file. Returns its report. For a dump or a recording, adds the contents to `options` and returns an empty
-    /// report.
+    /// Reads one file. Returns its report. For a dump or a recording, adds the contents to `options` and returns an
+    /// empty report.
     fn read_one(&self, options: &mut HtmlOptions) -> Result<ReportSet, Failure> {
         let path = self.file.path();
         if self.file.is_stdin() {
@@ -123,8 +123,8 @@ impl HtmlCommand {
         Ok(ReportSet::new())
     }
 
-    /// Reads two files. Returns the difference of their reports. For two heaps, adds the changes to `options` and returns
-    /// an empty report.
+    /// Reads two files. Returns the difference of their reports. For two heaps, adds the changes to `options` and
+    /// returns an empty report.
     fn read_two(&self, second: &InputArgument, options: &mut HtmlOptions) -> Result<ReportSet, Failure> {
         if !(Recording::is_at(self.file.path()) || Recording::is_at(second.path())) {
             match InputArgument::read_two(&self.file, second, &self.reading) {
@@ -170,7 +170,8 @@ impl HtmlCommand {
         timeline(self.file.path(), &self.symbols, &self.reading.dump_options())
     }
 
-    /// Reads standard input. Returns its report. For a dump, adds the flame graph to `options` and returns an empty report.
+    /// Reads standard input. Returns its report. For a dump, adds the flame graph to `options` and returns an empty
+    /// report.
     fn read_stdin(&self, options: &mut HtmlOptions) -> Result<ReportSet, Failure> {
         let failure = |error: anyhow::Error| Failure::File(self.file.name(), error);
         let mut stdin = ReplayableInput::new(io::stdin().lock());

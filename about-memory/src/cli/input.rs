@@ -61,8 +61,8 @@ impl InputArgument {
         (!self.0.exists()).then_some(pid)
     }
 
-    /// Returns the process id of the running process that this argument names, by its id or its own name. `None` if a file
-    /// has this name, or if no listening process has this name.
+    /// Returns the process id of the running process that this argument names, by its id or its own name. `None` if a
+    /// file has this name, or if no listening process has this name.
     ///
     /// # Errors
     ///

@@ -24,7 +24,7 @@ pub(crate) struct RequestOptions {
     /// Also ask the processes that these processes have started.
     #[arg(long)]
     tree: bool,
-    /// Ask for names without private data.
+    /// Leave private data out of the names in reports.
     #[arg(long)]
     anonymize: bool,
     /// Free caches in the process before it reports.
@@ -52,7 +52,7 @@ impl RequestOptions {
         self.timeout
     }
 
-    /// Returns the first given option that applies only to processes.
+    /// Returns the first of the given options that apply only to processes.
     pub(crate) fn used(&self) -> Option<&'static str> {
         let used = [
             (self.all, "--all"),
@@ -74,7 +74,7 @@ impl RequestOptions {
         self.resident || self.used().is_some()
     }
 
-    /// Makes all requests ask for names without private data.
+    /// Sets `--anonymize`: all requests ask for reports without private data in names.
     pub(crate) fn leave_out_private_data(&mut self) {
         self.anonymize = true;
     }

@@ -51,8 +51,8 @@ pub(crate) struct RunCommand {
     /// The blocks whose stacks are recorded: a sample (partial), or all blocks (full).
     #[arg(long, value_enum, default_value_t = StackChoice::Full)]
     stacks: StackChoice,
-    /// Sample the blocks with fewer bytes than this: record one of these blocks each time the sum of their bytes reaches
-    /// this number.
+    /// Sample the blocks with fewer bytes than this: record one of these blocks each time the sum of their bytes
+    /// reaches this number.
     #[arg(long, group = "recorded", value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     sample_below: Option<u64>,
     /// Record a sample: one block per this many allocated bytes, on average. A number, with KiB, MiB or GiB. `--sample`
@@ -263,8 +263,8 @@ fn word<'a>(option: &str, file: &'a Path) -> Result<&'a str, Failure> {
 /// Larger dumps, in bytes, are not read to compare heaps.
 const MAX_COMPARED: u64 = 1 << 20;
 
-/// Returns the heap of a dump at its peak, in bytes; 0 if there is only one dump. A dump that is too large to read counts
-/// as the largest heap.
+/// Returns the heap of a dump at its peak, in bytes; 0 if there is only one dump. A dump that is too large to read
+/// counts as the largest heap.
 fn heap_bytes(path: &Path, dumps: usize) -> u64 {
     match size(path) {
         _ if dumps < 2 => 0,

@@ -53,7 +53,7 @@ pub enum LaunchObstacle {
 const MOST_SCRIPTS: usize = 5;
 
 /// Checks that this library can record a program if it is preloaded. A program that contains the wrapper `dmd::Dmd`
-/// passes despite obstacles, because it records itself.
+/// records itself, so it passes although it is statically linked or contains its own `malloc`.
 ///
 /// # Errors
 ///

@@ -80,8 +80,8 @@ impl AskOptions {
         self
     }
 
-    /// Whether a single process appears under its own name, as `NAME (pid N)` instead of `Main Process (pid N)`. Default:
-    /// no.
+    /// Whether a single process appears under its own name, as `NAME (pid N)` instead of `Main Process (pid N)`.
+    /// Default: no.
     #[must_use]
     pub fn own_name(mut self, own_name: bool) -> Self {
         self.own_name = own_name;

@@ -126,7 +126,7 @@ fn ask_all(targets: &[AskedProcess], options: &AskOptions) -> Result<ReportSet, 
     Ok(all)
 }
 
-/// Whether a target is an old socket of an ended process. Removes such a socket.
+/// Whether a search found the target by a socket that an ended process left. Removes such a socket.
 fn has_ended(target: &AskedProcess) -> bool {
     target.found && target.socket.as_ref().is_some_and(SocketFile::remove_if_stale)
 }

@@ -31,7 +31,7 @@ fn failed(error: live::LiveError) -> HttpRefusal {
     HttpRefusal::new(409, error.to_string())
 }
 
-/// The processes behind the heap snapshots.
+/// The process of each heap snapshot that a page took.
 #[derive(Debug, Default)]
 pub(super) struct SnapshotProcesses(Mutex<BTreeMap<SnapshotId, u32>>);
 
@@ -45,8 +45,8 @@ impl SnapshotProcesses {
     }
 }
 
-/// Returns the listening processes and the ended processes with a recording. A path of a program is private, because it
-/// may contain a person's name.
+/// Returns the listening processes and the ended processes with a recording. With `anonymize`, leaves out the paths of
+/// programs, because a path may contain a person's name.
 pub(super) fn list(
     reports: &ServedReports,
     recordings: &ProcessRecordings,
@@ -88,7 +88,7 @@ pub(super) struct MeasureRequest {
     minimize: bool,
     #[serde(default)]
     anonymize: bool,
-    /// Whether the page shows changes since this measurement from now on.
+    /// Whether the measurement is a mark: the page then shows the changes since this measurement.
     #[serde(default)]
     mark: bool,
     /// The number of an earlier measurement of the same processes. This measurement replaces the earlier one.

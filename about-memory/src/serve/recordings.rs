@@ -21,7 +21,7 @@ use crate::session::Session;
 
 /// The name of a recording in its folder.
 const FILE: &str = "recording.dmdrec";
-/// At most this many recordings run at the same time.
+/// The maximum number of recordings: the running ones, and the ended ones that are not opened yet.
 const MOST: usize = 8;
 
 #[derive(Debug)]
@@ -57,8 +57,8 @@ enum RecordingSlot {
 #[derive(Debug, Default)]
 pub(super) struct ProcessRecordings(Mutex<BTreeMap<u32, RecordingSlot>>);
 
-/// The exclusive right to start or stop the recording of a process. Dropping this value, even after a panic, puts the
-/// recording into the process's slot, or frees the slot.
+/// The exclusive right to start or stop the recording of a process. When this value is dropped, even after a panic, the
+/// process's slot gets the recording; if there is no recording, the slot becomes free.
 struct SlotTurn<'a> {
     of: &'a ProcessRecordings,
     pid: u32,
@@ -88,7 +88,7 @@ impl ProcessRecordings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is a recording of a process.
+    /// Whether a process has a recording. A recording that is still starting does not count.
     pub(super) fn has(&self, pid: u32, hello: Option<&HelloAnswer>) -> bool {
         match self.all().get(&pid) {
             None | Some(RecordingSlot::Starting) => false,
@@ -97,7 +97,8 @@ impl ProcessRecordings {
         }
     }
 
-    /// Whether a process records now. Such a server counts as used, because the recordings end with the server.
+    /// Whether a process records for this server. The server then counts as used, because the end of the server would
+    /// end the recording.
     pub(super) fn is_running(&self) -> bool {
         self.all().values().any(|slot| !matches!(slot, RecordingSlot::Held(held) if held.tracking.is_none()))
     }
@@ -143,7 +144,7 @@ impl ProcessRecordings {
         let mut all = self.all();
         match all.get(&pid) {
             None if all.len() >= MOST => {
-                let reason = format!("there are {MOST} recordings already; stop one");
+                let reason = format!("there are {MOST} recordings already; stop or discard one");
                 return Err(HttpRefusal::new(429, reason));
             }
             None => {}

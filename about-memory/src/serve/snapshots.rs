@@ -57,7 +57,7 @@ pub(super) enum SnapshotExport {
         #[serde(deserialize_with = "stacks_format")]
         of: ProfileFormat,
     },
-    /// A table: the immediate dominator and the retained size of each node, or a list of nodes.
+    /// A table: a line for each node with its immediate dominator and sizes, or a line for each class.
     Tsv { query: Query },
 }
 

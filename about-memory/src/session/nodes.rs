@@ -18,7 +18,8 @@ use super::query::GroupBy;
 /// A search checks for cancellation each time it has searched this many nodes.
 const LOOK: usize = 4096;
 
-/// Returns the nodes of a graph in order. If the computation is cancelled, the next item is an error.
+/// Returns the nodes of a graph in the order of their indices. After the computation is cancelled, one of the next
+/// [`LOOK`] items is an error.
 fn all<'a>(
     graph: &'a Graph,
     progress: &'a AnalysisProgress,

@@ -97,7 +97,7 @@ fn counted(dump: &Value) -> u64 {
     blocks.map(|block| block["num"].as_u64().unwrap_or(1)).sum()
 }
 
-/// After the attachment, the dump has exactly the blocks that the program has allocated since; after a second one, too.
+/// After each of two attachments, the dump has exactly the blocks that the program has allocated since the attachment.
 #[test]
 fn an_attached_process_is_recorded_exactly() {
     let folder = tempfile::tempdir().unwrap();
@@ -116,7 +116,7 @@ fn an_attached_process_is_recorded_exactly() {
         let text = succeed(folder.path(), &["detach", &victim.pid()]);
         assert!(text.contains("references restored"), "{text}");
         // The program has freed blocks that are older than the attachment.
-        assert!(text.contains("meanwhile it freed ") && text.contains(" from before"), "{text}");
+        assert!(text.contains("the process freed ") && text.contains(" from before"), "{text}");
     }
     assert_eq!(victim.end(), "");
 }

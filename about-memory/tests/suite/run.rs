@@ -378,7 +378,7 @@ fn signals_go_through_both_ways() {
     }
 }
 
-/// Sets a folder for sockets that is not this user's.
+/// Sets a folder for sockets of this test alone.
 fn own_sockets(command: &mut Command, folder: &Path) {
     command.env("XDG_RUNTIME_DIR", folder).env_remove("ABOUT_MEMORY");
 }
@@ -679,7 +679,7 @@ fn the_library_is_looked_for() {
     let output = run(&[]);
     assert_eq!(output.status.code(), Some(1));
     let expected = "about-memory: libdmd.so: is neither beside this program, nor in ../lib, nor in the target folder; \
-                    build it: cargo build --release -p dmd-preload\n";
+                    build it with: cargo build --release -p dmd-preload\n";
     assert_eq!(stderr(&output), expected);
 
     fs::create_dir(&lib).unwrap();
@@ -691,7 +691,9 @@ fn the_library_is_looked_for() {
 
     let output = run(&["--library", "nowhere.so"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).starts_with("about-memory: nowhere.so: the library was not found; build it: "));
+    assert!(
+        stderr(&output).starts_with("about-memory: nowhere.so: the library was not found; build it with: ")
+    );
 }
 
 #[test]
@@ -716,7 +718,7 @@ fn wrong_usage() {
     let output = run(folder.path(), &["-o", "no/x.json", "--", "ls"]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(stderr(&output), "about-memory: no/x.json: there is no folder no\n");
-    // The options of the program are free, so the parser takes an unknown option for the program.
+    // The program and its options may be any words, so the parser accepts an unknown option as the program's name.
     for (option, advice) in [
         ("--recrod", "did you mean --record?"),
         ("--every5=1s", "did you mean --every?"),

@@ -110,7 +110,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
     }
 
     /// Measures the contents of the last block. Deep values are safe: near the end of its stack the walk continues on
-    /// a new stack. At least 128 KiB of stack are free between two calls, and more after the walk has made larger
+    /// a new stack. At least 256 KiB of stack are free between two calls, and more after the walk has made larger
     /// steps.
     #[inline]
     pub fn contents(&mut self, mut walk: impl FnMut(&mut Self) -> usize) -> usize {

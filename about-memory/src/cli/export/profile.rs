@@ -74,8 +74,8 @@ fn read_from(input: &InputArgument, reader: impl Read, limits: &DumpLimits) -> R
     match dmd_analyze::read_from(reader, &limits.options()) {
         Ok(dump) => Ok(DumpOrRecording::Dump(Box::new(dump)).into()),
         Err(AnalyzeError::Version(version)) if version == "1" => Err(failure(anyhow::anyhow!(
-            "is a memory report and has no stacks; the formats of reports are openmetrics, prometheus and \
-             chrome-trace"
+            "is a memory report and has no stacks; the formats of reports are openmetrics, prometheus, \
+             chrome-trace and parquet"
         ))),
         Err(error) => Err(failure(error.into())),
     }

@@ -23,11 +23,13 @@ pub(super) struct DumpPlan {
     #[arg(long, value_name = "TIME", value_parser = time)]
     every: Option<Duration>,
     /// Also write a dump each time this condition becomes true: `heap`, `resident` or `vsize`, a comparison, and a
-    /// limit. Checked about once a second. With --types, types of that time take the place of the dump. The program runs on
-    /// while it writes a dump, so a dump with contents (--mode scan) may show a later moment; --types does not.
+    /// limit. Checked about once a second. With --types, the process makes a copy of itself at that time instead of a
+    /// dump. The program runs on while it writes a dump, so a dump with contents (--mode scan) may show a later moment;
+    /// the copy shows exactly that time.
     #[arg(long, value_name = "CONDITION")]
     when: Vec<Limit>,
-    /// Let the program answer requests while it runs, such as `about-memory save --dump PID`. --every and --when imply it.
+    /// Let the program answer requests while it runs, such as `about-memory save --dump PID`. --every and --when imply
+    /// it.
     #[arg(long)]
     listen: bool,
 }

@@ -98,7 +98,8 @@ impl ScreenRequest {
         match self {
             Self::List => list().map(ScreenAnswer::Processes).map_err(words),
             Self::Measure(pids) => {
-                // Differences and saved files keep the name of the main process, so that two runs can be compared.
+                // The screen shows the process's own name. Differences and saved files call it `Main Process`, so that
+                // two runs can be compared.
                 let set = live::collect(&pids, &AskOptions::new().own_name(true)).map_err(words)?;
                 Ok(ScreenAnswer::Report(pids, Box::new(set)))
             }
@@ -155,7 +156,6 @@ fn list() -> Result<Vec<ListedProcess>, live::LiveError> {
     Ok(listeners.iter().map(process).collect())
 }
 
-/// Writes a report to a new file in the current folder.
 /// Renames a single process to the name under which `about-memory save` saves it, so that both files can be compared.
 fn name_as_main(set: &mut ReportSet) {
     let mut names = set.iter().map(|report| report.process);
@@ -168,6 +168,7 @@ fn name_as_main(set: &mut ReportSet) {
     }
 }
 
+/// Writes a report to a new file in the current folder.
 fn save(set: &ReportSet) -> Result<ScreenAnswer, String> {
     let names = (1..).map(|number| PathBuf::from(format!("memory-report-{number}.json.gz")));
     let path = names.into_iter().find(|path| !Path::new(path).exists()).expect("a free name exists");
@@ -175,7 +176,7 @@ fn save(set: &ReportSet) -> Result<ScreenAnswer, String> {
     Ok(ScreenAnswer::Done(format!("saved as {}", path.display())))
 }
 
-/// Takes a heap snapshot with the session.
+/// Lets the session take a heap snapshot of a process.
 pub(super) fn take(session: &about_memory::session::Session, pid: u32, name: &str) -> Result<(), String> {
     let save =
         move |path: &Path| live::save_snapshot(pid, path, TIME_FOR_FILES).map_err(|error| error.to_string());

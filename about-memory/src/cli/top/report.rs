@@ -34,6 +34,7 @@ struct TreeRow {
 #[derive(Debug, Default)]
 pub(super) struct ReportScreen {
     /// The processes that the reader requested last; empty for a difference. Answers to earlier requests are ignored.
+    /// `None` accepts every answer.
     wanted: Option<Vec<u32>>,
     /// The processes that are measured repeatedly; empty for a file.
     pids: Vec<u32>,
@@ -41,7 +42,8 @@ pub(super) struct ReportScreen {
     set: Option<ReportSet>,
     /// The report at the mark. Changes since this report are shown.
     mark: Option<ReportSet>,
-    /// Entries that are not in their initial state. Initially, roots are open and all other entries are closed.
+    /// The entries that the reader opened or closed. Without a filter, processes and roots of trees start open, and all
+    /// other entries start closed. With a filter, all entries start open.
     toggled: HashSet<String>,
     filter: String,
     is_typing: bool,

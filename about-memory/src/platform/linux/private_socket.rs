@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _}
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// How many times a server tries to get a free path.
+/// How many times a server tries to give its socket the path.
 const LOOKS: usize = 8;
 
 /// A socket with the mode 0600. Dropping it removes its file.

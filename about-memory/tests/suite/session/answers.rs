@@ -354,7 +354,7 @@ fn a_difference_can_be_swapped() {
     assert_eq!((diff(first, second), diff(second, first)), (15, -15));
 }
 
-/// As in Firefox, the first levels of a dominator tree are open: only the first rows of each level.
+/// As in Firefox, the first levels of a dominator tree are open, but only the first rows below each row.
 #[test]
 fn the_first_levels_of_a_tree_open_by_themselves() {
     let (session, snapshot) = with_small();

@@ -14,8 +14,8 @@ export interface KindsHeader {
 export interface BlockKinds {
   estimated: boolean;
   /**
-   * The title and the blocks of each kind. If there are several kinds, the first entry is all blocks, and the last
-   * entries are the reporters.
+   * The title and the blocks of each kind. If there are several kinds, the first entry has all blocks. The last entries
+   * are the reporters.
    */
   list: { title: string; amounts: RowAmounts; reporter: string | null }[];
 }

@@ -99,13 +99,15 @@ class ReportPage implements Page {
     return decode(await this.api.bytes(`reports/${this.id}${against === null ? "" : `?against=${against}`}`));
   }
 
-  /** Measures the same processes again. */
+  /** Measures the same processes again, as a new report. Returns its number. */
   private async measure(mark = false): Promise<number> {
     const body = { pids: this.pids, anonymize: this.isAnonymized, mark };
     return (await this.api.post<{ report: number }>("measure", body)).report;
   }
 
-  /** Measures the same processes again, in place of this report. If only amounts changed, the server sends only amounts. */
+  /**
+   * Measures the same processes again, in place of this report. If only amounts changed, the server sends only amounts.
+   */
   private async look() {
     const before = this.model.data;
     const look = { against: this.against, shape: before.shape };

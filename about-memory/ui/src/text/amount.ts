@@ -32,7 +32,9 @@ export function formatBytes(bytes: Amount, verbose: boolean): string {
   return verbose ? `${whole.format(bytes)} B` : `${scaled(bytes, decimal, 1 << 20, 1n)} MiB`;
 }
 
-/** Formats the amount of a report with its unit: bytes if `verbose`, otherwise 2^20 bytes, which about:memory calls MB. */
+/**
+ * Formats the amount of a report with its unit: bytes if `verbose`, otherwise 2^20 bytes, which about:memory calls MB.
+ */
 export function formatAmount(amount: Amount, units: Units, verbose: boolean): string {
   switch (units) {
     case Units.Bytes:

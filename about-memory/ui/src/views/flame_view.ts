@@ -182,7 +182,9 @@ export class FlameView implements View {
     setText(this.about, this.describe(frame).replace("\n", " · "));
   }
 
-  /** Returns the share of the zoomed frame whose stacks contain a function of that name. */
+  /**
+   * Returns, as a text, the memory of the stacks in the zoomed frame that contain a function with `wanted` in its name.
+   */
   private matching(wanted: string): string {
     let bytes: Amount = 0;
     const left = [this.zoomed];

@@ -108,7 +108,9 @@ export class HeapViews {
     return { kind: this.kind === 0 ? "" : String(this.kind), reporter: "", roots: this.byReporter.checked ? "1" : "" };
   }
 
-  /** Returns the part of a recording that the views show, in nanoseconds since its start; `null` for a change or a dump. */
+  /**
+   * Returns the part of a recording that the views show, in nanoseconds since its start; `null` for a change or a dump.
+   */
   get window(): { from?: number; to: number } | null {
     if (!this.strip) return null;
     const { from, to, shown } = this.strip.current;
