@@ -62,7 +62,8 @@ pub(crate) fn write(output: &DumpOutput, number: usize) -> io::Result<()> {
     } else {
         write_to(file.writer())
     };
-    // Half of a dump is useless, and the disk may be full: an unfinished file gets no name, so the system removes it.
+    // Half of a dump is useless, and the disk may be full: a file that did not get its final name is removed when it is
+    // dropped.
     let written = written.and_then(|()| file.finish());
     match &written {
         Ok(name) if *name != path => {
@@ -113,7 +114,7 @@ struct DumpWriter<W: Write> {
     traces: DumpVec<TraceId>,
     next_key: u32,
     max_frames: usize,
-    /// The memory of the process; `None` if the system does not show it.
+    /// The memory of the process; `None` if it is not known, or if the options do not ask for it.
     memory: Option<MemoryJoin>,
     /// The reason why the memory is not known; `None` if it is known, or if the options do not ask for it.
     unreadable: Option<String>,

@@ -6,8 +6,8 @@
 //! a lock. So the engine takes no lock when the handler allocates, frees or reports. Blocks of the handler have no
 //! stack.
 //!
-//! A program that recovers from a stack overflow jumps out of the hook. So, before a step that must not be interrupted,
-//! hooks check that the stack has room. The engine counts the blocks that are lost.
+//! If the stack overflows in a hook, a program that recovers from the overflow jumps out of the hook. So, before a step
+//! that must not be interrupted, hooks check that the stack has room. Without room, the engine only counts the block.
 
 mod block_ends;
 mod block_starts;

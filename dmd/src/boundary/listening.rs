@@ -1,7 +1,8 @@
 //! Answers requests in a process whose program does not link `memory-reporter`: `libdmd.so` has a copy of that crate.
 //!
-//! `ABOUT_MEMORY` switches it on, as for programs that link the crate. A program that links the crate connects when it
-//! starts, after `libdmd.so`, and then answers requests with its own reporters. Then the library stops answering.
+//! `libdmd.so` answers if `ABOUT_MEMORY` asks for it, as for programs that link the crate, and after
+//! `about-memory attach`. A program that links the crate connects when it starts, after `libdmd.so`, and then answers
+//! requests with its own reporters. Then the library stops answering.
 
 #[cfg(engine = "native")]
 use core::ffi::CStr;

@@ -91,7 +91,7 @@ pub fn prepare_engine_threads() {
     }
 }
 
-/// Starts the thread that writes the recording, if there is one.
+/// Starts the thread that writes the recording, if there is a recording.
 pub fn start_writer() {
     recording::start_writer();
 }

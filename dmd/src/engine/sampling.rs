@@ -1,8 +1,9 @@
 //! Recording a sample by bytes.
 //!
 //! Hooks first call [`Engine::passes_over`] and [`Engine::has_no_record`], which cost a few instructions: most blocks
-//! are not sampled, and have no record. A thread counts its bytes down to the next sample in its slot. If the session
-//! number in the slot is old, the countdown belongs to an earlier session, perhaps with another mean distance.
+//! are not sampled, and have no record. The slot of a thread contains a countdown: the bytes that the thread still
+//! allocates before its next sample. If the session number in the slot is old, the countdown belongs to an earlier
+//! session, perhaps with another mean distance.
 
 use core::sync::atomic::Ordering;
 

@@ -1,4 +1,4 @@
-//! The buffer and the name of each thread, by the number of its lease.
+//! The buffer of each thread, and the numbers with which its name is looked up, by the number of its lease.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};

@@ -10,7 +10,7 @@ use super::mapping::page_size;
 use super::pages::{self, DumpVec};
 use super::raw_file::RawFile;
 
-/// Neighbouring pages in the same state. All other pages have no memory.
+/// Neighbouring pages that are all in memory, or all swapped out. Pages outside of all runs have no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PageRun {
     start: usize,

@@ -26,7 +26,7 @@ impl PathId {
 pub(crate) struct BlockReport {
     pub(crate) trace: TraceId,
     pub(crate) path: PathId,
-    /// Whether the report was made at allocation, so that it stays for the next analysis.
+    /// Whether the report was made at allocation, so that it stays until the block is freed.
     pub(crate) on_alloc: bool,
     /// The reporter that made the report; 0 if the report was made outside of a collection.
     pub(crate) reporter: ReporterNumber,

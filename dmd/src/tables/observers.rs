@@ -75,7 +75,7 @@ pub(crate) trait Observer: Sync {
     /// Receives the next events of a thread.
     fn observe(&self, source: EventSource, batch: &EventBatch<'_>);
 
-    /// Runs when a thread gets a lease, before its first block is recorded. The thread holds no lock.
+    /// Runs when a thread gets its first lease, before its first block is recorded. The thread holds no lock.
     fn thread_began(&self);
 
     /// Runs when a thread has ended: its lease may go to another thread. `again` means that the thread had ended

@@ -51,7 +51,7 @@ pub(super) fn prepare() {
         return;
     }
     let pointer = block.wrapping_add(side);
-    // Allocations of the loader here are not blocks of the program.
+    // While this field is set, allocations of the loader go to the engine's memory: they are not blocks of the program.
     slot().engine_thread.set(u16::MAX);
     // SAFETY: the place has room on both sides for all thread-locals and for the C library's data.
     let made = unsafe { allocate(pointer.cast()) };
