@@ -14,7 +14,8 @@ pub struct BlockEvent {
     pub what: BlockAction,
 }
 
-/// The action of an event. An end contains the block if no chunk of the file contains the block's begin.
+/// The action of an event. An end contains the block if it happened in the child of a fork before the child opened its
+/// file: the block may be from before the fork.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockAction {
     /// The program got the block from the allocator.

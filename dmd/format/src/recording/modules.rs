@@ -25,8 +25,8 @@ pub struct RecordedModule {
 
 /// Encodes modules as the payload of a chunk. Each module has its path and its build id, both after their lengths.
 /// Then varints contain the start, the length and the bias. A last varint is 0 for a loaded module, and otherwise 1
-/// plus [`unloaded_since`](RecordedModule::unloaded_since). Modules that exceed the maximum size of a payload are left
-/// out.
+/// plus [`unloaded_since`](RecordedModule::unloaded_since). The list ends before the first module that does not fit
+/// into a payload of [`MOST_PAYLOAD`] bytes.
 pub fn encode_modules<'a>(modules: impl IntoIterator<Item = &'a RecordedModule>) -> Vec<u8> {
     let mut payload = Vec::new();
     for module in modules {
