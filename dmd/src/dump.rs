@@ -98,7 +98,7 @@ fn in_milliseconds(seconds: f64) -> f64 {
     (seconds * 1e3).round() / 1e3
 }
 
-/// A frame that was written, with the index of its module in the list.
+/// A frame of the traces in the dump, with the index of its module in the list.
 struct DumpFrame {
     key: u32,
     pc: usize,
@@ -108,7 +108,7 @@ struct DumpFrame {
 struct DumpWriter<W: Write> {
     json: JsonWriter<W>,
     modules: DumpModules,
-    /// The key of each trace that was written, by the id of the trace.
+    /// The key of each trace in the dump, by the id of the trace.
     trace_keys: DumpMap<u32, u32>,
     /// The traces in order of their first use.
     traces: DumpVec<TraceId>,
@@ -366,7 +366,7 @@ impl<W: Write> DumpWriter<W> {
         key
     }
 
-    /// Returns the frames in order of their keys.
+    /// Writes the traces. Returns their frames in order of the keys.
     fn trace_table(&mut self) -> io::Result<DumpVec<DumpFrame>> {
         let mut frame_keys: DumpMap<(usize, Option<usize>), u32> = pages::map();
         let mut frames = pages::list();
@@ -411,8 +411,8 @@ impl<W: Write> DumpWriter<W> {
         self.json.end('}')
     }
 
-    /// Writes the statistics. A dump of a sample by bytes has none, because the engine does not count blocks that it
-    /// does not sample.
+    /// Writes the statistics, except to a dump of a sample by bytes: the engine does not count blocks that it does not
+    /// sample.
     fn statistics(&mut self) -> io::Result<()> {
         if ENGINE.mean() > 0 {
             return Ok(());

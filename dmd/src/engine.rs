@@ -88,8 +88,8 @@ pub(crate) struct Engine {
     setup: UnsafeCell<EngineSetup>,
 }
 
-// SAFETY: `start` writes `setup` before the phase is `On`, and tests write it while no other thread reads it. All
-// other fields are atomic or locked.
+// SAFETY: `start` writes `setup` before the engine records or waits, and tests write it while no other thread reads it.
+// All other fields are atomic or locked.
 unsafe impl Sync for Engine {}
 
 impl Engine {

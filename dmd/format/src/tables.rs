@@ -14,7 +14,7 @@
 //! | 16 to 23 | the address of the header itself; a copy of the bytes at another address is not a header |
 //! | 24 to 27 | [`VERSION`]; a reader rejects other versions |
 //! | 28 to 31 | the size of the header in bytes; later headers may be longer |
-//! | 32 to 39 | the address of the phase, one byte; [`RECORDS_ALL`] while the engine records without a sample by bytes |
+//! | 32 to 39 | the address of the phase, one byte; [`RECORDS_ALL`] while DMD records without a sample by bytes |
 //! | 40 to 47 | the address of the size below which the engine samples blocks, 8 bytes; 0 if it records all blocks |
 //! | 48 to 55 | the address of the root of plane 0 |
 //! | 56 to 63 | the address of an array with the addresses of the roots of all planes; 0 for plane 0 |

@@ -41,7 +41,7 @@ impl<'a> AttachOptions<'a> {
     }
 }
 
-/// The reason why the engine does not start.
+/// The reason why an attachment fails.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum AttachRefusal {

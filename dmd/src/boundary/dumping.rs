@@ -54,8 +54,8 @@ pub(crate) unsafe extern "C" fn local_dump(path: *const c_char) -> c_int {
 ///
 /// The path is null or ends in 0.
 pub(crate) unsafe fn local_report_and_dump(path: *const c_char, deadline: Option<Duration>) -> c_int {
-    // Reporters allocate. They could wait forever for a lock of the allocation that this signal handler has
-    // interrupted.
+    // Reporters allocate. In a signal handler that has interrupted an allocation, they could wait forever for a lock
+    // that this allocation holds.
     if slot().guard.is_set() || (ENGINE.is_preloaded() && stack::is_interrupted_here()) {
         return error_numbers::BUSY;
     }
@@ -168,8 +168,8 @@ pub(crate) fn process_ends() {
         return;
     }
     if slot().guard.is_set() {
-        // A signal handler has interrupted an allocation and ends the process. The allocation never continues, so a
-        // dump would wait forever for a lock that the allocation holds.
+        // A signal handler has interrupted an allocation and ends the process. The allocation never continues: if it
+        // holds a lock, a dump would wait forever for this lock.
         if !fork::locks_are_free() {
             return log::say(format_args!("no dump: the process ends in the middle of an allocation"));
         }

@@ -91,8 +91,8 @@ fn action() -> libc::sigaction {
     let mut action = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
     action.sa_sigaction = handle as extern "C" fn(c_int) as usize;
     // A second signal interrupts the handler. The handler does not run on a signal stack: while the dump is written on
-    // another stack, the signal stack would be free, and the second signal would overwrite the frames of the first
-    // signal.
+    // another stack, the kernel would take the signal stack for unused, and the second signal would overwrite the
+    // frames of the first signal.
     action.sa_flags = libc::SA_RESTART | libc::SA_NODEFER;
     action
 }
@@ -107,7 +107,8 @@ impl HiddenHandler {
         ENDING.contains(&signal) && is_wanted() && BEGUN.load(Ordering::Relaxed) == 0
     }
 
-    /// The action to show to the program if the system returns this action.
+    /// The action that the program gets if the system returned the action `found`: the default action instead of the
+    /// handler here.
     pub fn seen(found: libc::sigaction) -> libc::sigaction {
         if found.sa_sigaction == action().sa_sigaction {
             // SAFETY: all zeros are a valid action: the default one.

@@ -17,7 +17,7 @@ use crate::system::engine_threads;
 
 static LISTENING: Mutex<Option<ListenGuard>> = Mutex::new(None);
 
-/// Engine threads, for the threads that listen and answer.
+/// Lets the threads that listen and answer run as engine threads.
 #[cfg(engine = "native")]
 static HOST: ThreadHost = ThreadHost {
     start: |body| engine_threads::start(&NAME, None, body),
@@ -28,7 +28,8 @@ static HOST: ThreadHost = ThreadHost {
 #[cfg(engine = "native")]
 static NAME: &CStr = c"about-memory";
 
-/// Starts to listen. The caller is inside the engine's guard, so that the engine does not record the thread's memory.
+/// Starts to listen. The caller is inside the engine's guard, so that the engine does not record the memory of the
+/// thread that listens.
 pub(crate) fn start(options: &ListenOptions) -> Result<(), ListenError> {
     #[cfg(engine = "native")]
     if engine_threads::are_possible() {

@@ -60,7 +60,7 @@ impl KindAmount {
 /// The data that a dump collects while it looks at all live blocks.
 pub(super) struct LiveTotals {
     pub(super) stacks: LiveStacks,
-    /// The memory of the process; `None` if the kernel does not show it.
+    /// The memory of the process; `None` if it is not known, or if the options do not ask for it.
     pub(super) memory: Option<MemoryJoin>,
 }
 

@@ -53,7 +53,7 @@ impl Engine {
         if self.phase() != Phase::Sampling || !slot::has_room() {
             return;
         }
-        // A handler that interrupts the engine allocates so little that its blocks are left out.
+        // The sample leaves out the few blocks of a handler that interrupts the engine.
         let Some(_inside) = Inside::enter() else { return };
         let slot = slot();
         let session = self.session.load(Ordering::Relaxed);
@@ -91,7 +91,8 @@ impl Engine {
         })
     }
 
-    /// Updates the filter after the table forgot a block.
+    /// After the table forgot a block: removes the block from the filter, and gives the page of the table back if it
+    /// has no other block.
     pub(super) fn forget_sample(&self, address: usize, block: TableBlock) {
         if self.uncount_sample(address, block)
             && let Some(_inside) = Self::enter_with_room()
@@ -131,7 +132,7 @@ impl Engine {
         }
     }
 
-    /// The number of blocks of the same size that a block represents.
+    /// The number of blocks of the same size that a block represents; 1 for blocks that are not from a sample by bytes.
     fn weight(&self, block: TableBlock) -> f64 {
         match self.mean() {
             mean if mean > 0 && block.sampled => sample::weight(block.requested as u64, mean as u64),

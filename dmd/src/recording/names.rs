@@ -8,7 +8,7 @@ use crate::recording::slots::{self, BufferSlot};
 use crate::system::lock::{Lock, LockedValue};
 use crate::system::{background, threads};
 
-/// The payload of the next chunk.
+/// The payload of the next chunk of names: the names of threads that have ended.
 static NAMES: LockedValue<Vec<u8>> = LockedValue::new(Vec::new());
 
 pub(super) fn lock() -> &'static Lock {

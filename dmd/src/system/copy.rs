@@ -29,7 +29,7 @@ const NOTHING: c_ulong = 0;
 /// The copy closes descriptors below this number, if the system cannot close all of them at once.
 const MOST_DESCRIPTORS: c_int = 65_536;
 
-/// The maximum number of copies that [`ProcessCopies`] lists: the maximum number of peers.
+/// The maximum number of copies for peers that [`ProcessCopies`] lists: the maximum number of peers.
 const MOST: usize = 16;
 /// The maximum number of kept copies at one time. The reader keeps one copy, and closes it when it has a newer copy.
 const MOST_KEPT: usize = 4;

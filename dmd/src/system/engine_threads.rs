@@ -399,7 +399,7 @@ fn continue_now() {
 /// Ends this engine thread if only engine threads are left. If all threads of the program end by the raw system call,
 /// the process ends only when its engine threads end.
 pub(crate) fn end_if_alone() {
-    // The number of links shows the number of threads, and needs no descriptor.
+    // First check the number of threads by the links of a folder, since this check needs no descriptor.
     let own = ENGINE_THREADS.iter().filter(|engine_thread| !engine_thread.is_gone()).count();
     if task_links() != Some(2 + 1 + own) {
         return;

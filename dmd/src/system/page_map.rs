@@ -1,4 +1,4 @@
-//! The pages of this process: which are in memory, and which are swapped out. The kernel's page map shows it.
+//! The pages of this process, by the kernel's page map: which are in memory, and which are swapped out.
 //!
 //! Since Linux 6.7, a request returns the pages as ranges. It also shows which pages are pages of zeros: they were read
 //! and never written, and take no memory of their own. Older kernels return eight bytes for each page.

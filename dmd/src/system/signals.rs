@@ -14,7 +14,7 @@ pub(crate) const ENDING: [c_int; 2] = [libc::SIGTERM, libc::SIGINT];
 /// Whether [`ENDING`] signals may arrive while a dump is written.
 static ENDING_OPEN: AtomicBool = AtomicBool::new(false);
 
-/// From now on, signals that end the process are not held while a dump is written.
+/// From now on, the [`ENDING`] signals are not held while a dump is written.
 pub(crate) fn leave_ending_open() {
     ENDING_OPEN.store(true, Ordering::Relaxed);
 }

@@ -257,7 +257,7 @@ impl Marks {
         (path.0 as usize) < self.paths.hold().paths.list.len()
     }
 
-    /// Forgets everything.
+    /// Forgets all reports, all paths and all faults.
     pub(crate) fn clear(&self) {
         self.clear_reports(|_| ());
         self.forget_paths();

@@ -124,7 +124,7 @@ impl Peak {
         }
     }
 
-    /// Starts the clock.
+    /// Stores the current time as the time of the start.
     pub(crate) fn start(&self) {
         self.started.store(clock::nanoseconds(), Ordering::Relaxed);
     }

@@ -83,8 +83,8 @@ pub(crate) struct PendingEvents {
     observed: AtomicBool,
     recent: [AtomicU64; RECENT],
     seen: [EventMoment; RECENT],
-    /// The number of events in the list that observers have received. The thread changes it while it holds the lock of
-    /// its lease.
+    /// The number of events in the list that observers have received. A thread changes it only while it holds the lock
+    /// of the lease.
     handed: AtomicUsize,
     slots: [StackEvents; SLOTS],
     /// The numbers of the slots in use. The first `entries` elements are valid.

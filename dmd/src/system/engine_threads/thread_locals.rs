@@ -66,7 +66,7 @@ pub(super) fn prepare() {
     START.store(block.expose_provenance(), Ordering::Release);
 }
 
-/// Adds the maximum size that a module needs.
+/// Adds the maximum size that the thread-locals of a module need.
 unsafe extern "C" fn add_size(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
     // SAFETY: the loader passes a record that is valid during the call.
     let info = unsafe { &*info };
