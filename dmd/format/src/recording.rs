@@ -59,7 +59,8 @@
 //!
 //! An events chunk belongs to one thread and is decoded alone; the chunks of one thread are in order. The chunk starts
 //! with the number of the thread and the tick from which the first event's tick counts; both are varints. Thread 0
-//! contains events whose thread is unknown, from signal handlers that interrupted the engine. An event consists of:
+//! contains events whose thread is unknown, such as events of signal handlers that interrupted the engine. An event
+//! consists of:
 //!
 //! - one byte: bits 0 and 1 are the kind (0 begin, 1 end, 2 end by a move, 3 other). Bit 2 is set if the stack is the
 //!   predicted one. The bits above are the ticks since the previous event; 31 means that a varint with the ticks beyond

@@ -254,7 +254,7 @@ impl<'a> EventDecoder<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the payload does not belong to an events chunk.
+    /// Returns an error if the payload is too short, or if the number of the thread has more than 32 bits.
     pub fn new(payload: &'a [u8]) -> Result<Self, MalformedPayload> {
         let mut decoder =
             Self { payload: PayloadReader::new(payload), thread: 0, state: Box::new(CodecState::new()) };

@@ -50,7 +50,7 @@ pub fn encode_modules<'a>(modules: impl IntoIterator<Item = &'a RecordedModule>)
 ///
 /// # Errors
 ///
-/// Returns an error if the payload does not belong to a modules chunk.
+/// Returns an error if the payload ends in the middle of a module, or if the number of a node has more than 32 bits.
 pub fn decode_modules(payload: &[u8]) -> Result<Vec<RecordedModule>, MalformedPayload> {
     let mut payload = PayloadReader::new(payload);
     let mut modules = Vec::new();
