@@ -136,7 +136,7 @@ impl TraceTree {
         (self.added.load(Ordering::Acquire) as usize + 1).min(TraceId::MAX as usize + 1)
     }
 
-    /// The number of stacks that lost frames because the tree was full.
+    /// The number of stacks that lost frames because the tree was full or memory was short.
     pub(crate) fn cut(&self) -> usize {
         self.cut.load(Ordering::Relaxed)
     }
