@@ -46,7 +46,7 @@ pub(crate) struct DumpModules {
     loaded: usize,
 }
 
-/// The name of this library in dumps if its file has none.
+/// The name of this library in dumps if its file has no name.
 static OWN_NAME: &str = "libdmd.so";
 /// The starts of the paths of files without a name, as the loader and the kernel show them.
 const NAMELESS: [&[u8]; 3] = [b"/proc/self/fd/", b"/memfd:", b"/tmp/#"];
