@@ -8,8 +8,9 @@
 //!
 //! - A program looks for a preloaded engine by the C symbol [`SYMBOL`] ([`preloaded`]). The engine cannot look for
 //!   the program, since the symbols of an executable are not dynamic. `memory-reporter` looks once, on the first
-//!   thread before `main`, and calls `add_program` if the engine records. The wrapper `dmd::Dmd` looks at the first
-//!   allocation. If the wrapper finds no engine that records, it starts and connects its own engine ([`connect`]).
+//!   thread before `main`, and calls `add_program` if the engine records or waits for `start_tracking`. The wrapper
+//!   `dmd::Dmd` looks at the first allocation. If the wrapper finds no such engine, it starts and connects its own
+//!   engine ([`connect`]).
 //! - The wrapper calls the hook entries (`record` to `look_at_guard`) on every thread, in every allocation, also in
 //!   signal handlers. These entries do not allocate, take no global lock, and keep `errno`.
 //! - Reporters mark blocks (entries `path` to `is_unreported`) on the thread that measures. A collection starts and
@@ -18,7 +19,7 @@
 //!   without `memory-reporter` ([`connect_itself`]). That copy stops when a program calls `add_program`; then the
 //!   program answers.
 //! - `dump` and `report_and_dump` write a file on the calling thread. `report_and_dump` calls `run_reporters` of
-//!   every program on that thread. No other entry calls into a program.
+//!   every program on that thread. No other entry runs reporters.
 //! - All entries may be called on every thread until the process ends. Entries do not unwind. They do not allocate in
 //!   the program's heap, but the reporters that they run may allocate. A callback (`each`) runs on the calling thread
 //!   before the entry returns.
@@ -160,8 +161,8 @@ pub struct EngineTable {
     pub size: usize,
     /// Whether the engine records blocks.
     pub is_running: extern "C" fn() -> bool,
-    /// Adds a program. `report_and_dump` runs the program's reporters. The engine keeps the library with this
-    /// function loaded.
+    /// Adds a program. `report_and_dump` then also runs this program's reporters. The engine keeps the library that
+    /// contains `run_reporters` loaded.
     pub add_program: extern "C" fn(run_reporters: RunReporters),
 
     /// Hook: records a new block. The innermost frame of its stack is the caller of this hook.
@@ -275,9 +276,9 @@ pub struct EngineTable {
     pub site_places: unsafe extern "C" fn(site: u64, context: *mut c_void, each: EachFrame),
     /// The bytes of the rings of all logs. The system provides the memory of a ring when it is written.
     pub log_bytes: extern "C" fn() -> u64,
-    /// Makes a copy of this process and writes its data to `copy`. Returns 0, the system's error number, or -1 if the
-    /// engine is not recording or the system cannot copy processes. If `copy` is null, the reader that the engine's options
-    /// name keeps the copy.
+    /// Makes a copy of this process and describes the copy in `copy`. Returns 0, the system's error number, or -1 if
+    /// the engine is not recording or the system cannot copy processes. If `copy` is null, the reader that the
+    /// engine's options name keeps the copy.
     pub copy_process: unsafe extern "C" fn(copy: *mut CopyHandle) -> c_int,
     /// Ends a copy that `copy_process` made. Call it once for each copy.
     pub end_copy: extern "C" fn(copy: CopyHandle),

@@ -10,8 +10,8 @@
 //! The name of the socket is `<pid>-<start>.sock`. `start` is the process's start time in clock ticks, so that the
 //! socket of an older process with the same number has another name. The socket has mode 0600, and its folder (see
 //! [`folder`]) has mode 0700 and belongs to the user. The socket accepts root, the process's user, and, if the process
-//! has changed its user, also the user that started the process. The program `about-memory` looks for sockets in that
-//! folder.
+//! has changed its user since it started to listen, also the earlier user. The program `about-memory` looks for
+//! sockets in that folder.
 //!
 //! A request is one line of JSON of at most [`MAX_REQUEST`] bytes, with `version` ([`VERSION`]) and
 //! `request`; unknown keys are ignored. After the answer, the process closes the connection. An error is one line,
@@ -34,10 +34,10 @@
 //!
 //! With `named` the reports call the process `NAME (pid N)`, not `Main Process (pid N)`.
 //!
-//! After the first answer to `dmd-track`, DMD records. DMD stops when the peer has received the dump, or hangs up. The
-//! dump does not contain blocks that the program allocated earlier, and ignores their frees. With `record`, the process
-//! writes every allocation and free to the file (`dmd_format::recording`). The file is complete when the second answer
-//! arrives, or when the peer hangs up.
+//! When the first answer to `dmd-track` arrives, DMD records. DMD stops when it has written the dump, or when the peer
+//! hangs up. The dump does not contain blocks that the program allocated earlier, and ignores their frees. With
+//! `record`, the process writes every allocation and free to the file (`dmd_format::recording`). The file is complete
+//! when the second answer arrives, or soon after the peer hangs up.
 //!
 //! `dmd-copy` makes a copy of the process, like a fork; this stops the process for about 30 ms for each gigabyte. The
 //! copy runs no code of the program. Its memory does not change, so that the peer can read blocks, their contents and

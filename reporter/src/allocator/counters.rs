@@ -120,7 +120,8 @@ pub(crate) fn noted<T>(make: impl FnOnce() -> T) -> (T, NotedBlock) {
     (value, NOTED.get())
 }
 
-/// Like [`noted`], but returns only the block's address; 0 if no allocator is declared.
+/// Like [`noted`], but returns only the block's address. It is 0 if `make` allocates no block, or if no allocator is
+/// declared.
 pub(crate) fn block_of<T>(make: impl FnOnce() -> T) -> (T, usize) {
     let (value, noted) = noted(make);
     (value, noted.block)

@@ -4,8 +4,9 @@
 //! thread frees the block. A block that grows or moves keeps its tag. The [`table`] contains the tag and the size of
 //! each block. Only a collection adds up the sizes, so an allocation does not need a counter for each tag.
 //!
-//! Invariant: a block has a tag in the table if and only if its allocator received the layout [`raised`]. Each hook
-//! looks up the tag before it passes on a layout, so the allocator always receives the same layout for a block.
+//! Invariant: a block has a tag in the table if and only if its allocator received the layout that [`raised`] returns.
+//! Each hook looks up the tag before it passes on a layout, so the allocator always receives the same layout for a
+//! block.
 //!
 //! These functions run inside allocations: they do not allocate through the hook, hold a lock or panic.
 

@@ -7,7 +7,8 @@ use super::{CountingAllocator, UsableSize, counters};
 
 #[allow(unsafe_code, reason = "an allocator")]
 impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
-    /// Allocates a block with a tag. The block gets no tag if the system has no memory for the table of tags.
+    /// Allocates a block with a tag. The block gets no tag if the system has no memory for the table of tags, or if the
+    /// raised layout would be too large.
     ///
     /// # Safety
     ///

@@ -295,7 +295,7 @@ impl ThreadRequest {
         local_reporters::something_changed();
     }
 
-    /// Closes the request: threads do no more work for it.
+    /// Closes the request: no thread starts a further reporter for it. Returns the answers so far.
     fn close(&self, at_most: Duration) -> ThreadAnswers {
         let mut state = self.state.lock();
         state.is_closed = true;

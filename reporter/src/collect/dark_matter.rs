@@ -107,7 +107,7 @@ impl HeapSums {
         self.allocated.unwrap_or_default().saturating_sub(self.heap)
     }
 
-    /// A function with at least this many bytes has its own report. Smaller functions are reported together.
+    /// A function or type with at least this many bytes has its own report. Smaller ones are reported together.
     fn tiny(&self) -> i64 {
         self.explicit / TINY
     }

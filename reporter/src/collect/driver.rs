@@ -72,11 +72,11 @@ impl CollectOptions {
         self
     }
 
-    /// Runs reporters on a separate thread. The collection stops waiting for a reporter that takes longer than
-    /// `deadline`: a warning names the reporter, and no collection runs it again until it has ended. Reporters that
-    /// are borrowed or belong to one thread still run on the caller's thread, without a limit. Default: no deadline.
-    /// Without a deadline, all reporters run on the caller's thread. If a reporter never returns, the collection never
-    /// returns.
+    /// Runs registered reporters on a separate thread. The collection stops waiting for a reporter that takes longer
+    /// than `deadline`: a warning names the reporter, and no collection runs it again until this run has ended. The
+    /// caller's thread still runs built-in reporters, borrowed reporters and its own local reporters, without a limit.
+    /// Default: no deadline. Without a deadline, registered reporters also run on the caller's thread. If a reporter
+    /// never returns, the collection never returns.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
@@ -279,8 +279,8 @@ struct CollectionDriver<'a> {
 }
 
 impl<'a> CollectionDriver<'a> {
-    /// Starts a collection. The error is the reason why the collection must not start. `dark_matter`: the collection
-    /// covers the whole process.
+    /// Starts a collection. The error is the reason why the collection must not start. `dark_matter` is whether the
+    /// collection includes the built-in reporters, so that it can attribute unreported memory.
     fn start(options: &'a CollectOptions, dark_matter: bool) -> Result<Self, String> {
         if isolation::is_nested() {
             return Err("called from inside a reporter; nothing was collected".to_owned());

@@ -20,7 +20,7 @@ pub struct BlockRow {
     pub site: u64,
     /// The time of the allocation on the engine's clock; 0 for a live block.
     pub tick: u64,
-    /// The time of the allocation in nanoseconds of the system's monotonic clock.
+    /// The time of the allocation in nanoseconds of the system's monotonic clock; 0 for a live block.
     pub nanoseconds: u64,
 }
 

@@ -109,7 +109,7 @@ impl MemoryCounter {
     }
 }
 
-/// A site with its own counter, for [`CountingMalloc`].
+/// A marker type for one user of [`CountingMalloc`], such as a foreign library, with the user's own counter.
 pub trait CounterSite {
     /// The counter of this site.
     const COUNTER: &'static MemoryCounter;

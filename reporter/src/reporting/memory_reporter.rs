@@ -57,8 +57,9 @@ use super::reports::Reports;
 /// If a report breaks a rule, the result contains a warning. If a reporter panics, only its own reports are lost.
 pub trait MemoryReporter {
     /// The reporter's name in warnings and times; by default the name of the type.
-    /// The method is called once: at registration or, for a linked reporter, in the first collection. It must not
-    /// start a collection. If it panics, the text of the panic becomes the name, with a warning.
+    /// For a registered reporter, the method is called once: at registration or, for a linked reporter, in the first
+    /// collection. It must not start a collection. If it panics, the text of the panic becomes the name, with a
+    /// warning.
     fn name(&self) -> &str {
         core::any::type_name::<Self>()
     }

@@ -297,8 +297,8 @@ pub fn register_weak<T: MemoryReporter + Send + Sync + 'static>(reporter: &Arc<T
     Registration::new(ReporterName::ask(&**reporter), ReporterSource::Weak(weak))
 }
 
-/// Adds the linked reporters that the registry does not contain yet. Further reporters appear while the program starts,
-/// and when it loads a library.
+/// All linked reporters. The function adds the reporters that [`LINKED`] does not contain yet: further reporters appear
+/// while the program starts, and when it loads a library.
 fn linked() -> Vec<Arc<RegistryEntry>> {
     let mut all = LINKED.lock().clone();
     for linked in inventory::iter::<StaticReporter>() {

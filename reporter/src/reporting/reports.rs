@@ -30,7 +30,7 @@ pub struct Reports {
     reporter: String,
     process: String,
     anonymize: bool,
-    /// The paths of the process's own rows. Reports must not use them.
+    /// The paths of the built-in reports of kind `Other`. Reports must not use them.
     taken: Arc<[String]>,
     set: ReportSet,
     /// The state of the reports under `explicit/`. Only these reports count shared blocks once.
@@ -322,9 +322,8 @@ impl Reports {
     }
 
     /// Reports any amount. The collection leaves out a report with a bad path, kind or units, and a report with the
-    /// path of a row of the process, such as `resident`. It keeps a report with a bad description or a negative
-    /// amount, and a report of kind Heap or `NonHeap` outside of `explicit/`. Each fault becomes a warning in the
-    /// result.
+    /// path of a built-in report, such as `resident`. It keeps a report with a bad description or a negative amount,
+    /// and a report of kind Heap or `NonHeap` outside of `explicit/`. Each fault becomes a warning in the result.
     pub fn report(
         &mut self,
         path: impl AsRef<str>,

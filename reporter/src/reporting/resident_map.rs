@@ -15,7 +15,7 @@ use crate::small_sort::sort_by;
 use super::memory_reporter::MemoryReporter;
 use super::reports::Reports;
 
-/// The sums of a collection's reports under `explicit/`, in bytes.
+/// The amounts that the tree subtracts from mappings, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ResidentMap {
     heap: u64,

@@ -369,7 +369,7 @@ impl MemoryObserver {
 
 /// The entries of a drained log. Each stack is looked up once.
 struct DrainedEntries {
-    /// Whether stacks contain functions, and the types of blocks.
+    /// Whether to look up symbols: the functions of stacks, and the Rust types of blocks.
     with_symbols: bool,
     entries: Vec<AllocationsLogEntry>,
     sites: HashMap<u64, (SavedStack, Option<ClassName>)>,

@@ -27,7 +27,7 @@ where
     V: MallocSizeOf,
     S: BuildHasher + Clone,
 {
-    #[allow(unsafe_code, reason = "names the map's blocks and goes over its raw tables")]
+    #[allow(unsafe_code, reason = "passes blocks of the map to `ops.block`, and reads its raw tables")]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let shards = self.shards();
         // A map has at least two shards. An empty slice means that the map does not show its shards.

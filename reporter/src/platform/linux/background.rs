@@ -10,8 +10,8 @@ use std::os::fd::RawFd;
 use std::sync::OnceLock;
 use std::thread;
 
-/// A provider of threads outside of the C library, for the threads of this crate. A preloaded engine of DMD provides
-/// them.
+/// A provider of threads outside of the C library, for the threads of this crate. A preloaded engine of DMD is such a
+/// provider.
 #[doc(hidden)]
 pub struct ThreadHost {
     /// Starts a thread that receives no signals. False if the system refuses.

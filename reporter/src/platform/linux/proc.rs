@@ -1,7 +1,7 @@
 //! Reads the files of `/proc` about this process.
 //!
 //! The kernel writes these files, but programs choose some names in them. So a reader here accepts any contents: it
-//! returns a value or `None`, does not panic, and keeps at most one line.
+//! returns a value or `None`, does not panic, and keeps at most 64 KiB of text at once.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
