@@ -370,10 +370,9 @@ impl<'a> FromIterator<Report<'a>> for ReportSet {
     }
 }
 
-/// Compares the parts that a file contains: the reports and their order, the warnings, the patterns,
-/// [`is_diff`](ReportSet::is_diff), [`presence`](ReportSet::presence) and
-/// [`usable_size_known`](ReportSet::usable_size_known). Does not compare the runs of reporters, because their times
-/// always differ.
+/// Compares the reports and their order, the warnings, the patterns, [`is_diff`](ReportSet::is_diff),
+/// [`presence`](ReportSet::presence) and [`usable_size_known`](ReportSet::usable_size_known). Does not compare
+/// [`is_partial`](ReportSet::is_partial), nor the runs of reporters, because their times always differ.
 impl PartialEq for ReportSet {
     fn eq(&self, other: &Self) -> bool {
         let presences = |set: &Self| set.rows.iter().map(|row| row.presence).collect::<Vec<_>>();
