@@ -58,12 +58,12 @@ pub unsafe trait UsableSize {
         None
     }
 
-    /// The allocator's own statistics.
+    /// The allocator's own statistics. By default, no figure is provided.
     fn statistics(&self) -> AllocatorStatistics {
         AllocatorStatistics::default()
     }
 
-    /// Returns unused pages to the operating system.
+    /// Returns unused pages to the operating system. By default, does nothing.
     fn purge(&self) {}
 }
 

@@ -86,7 +86,7 @@ pub type PathNumber = u32;
 /// The value for "no path". In `withdraw` it means all paths.
 pub const NO_PATH: PathNumber = PathNumber::MAX;
 
-/// Flag of `mark`: the block was marked at its allocation, so the mark stays until the program frees it.
+/// Flag of `mark`: this is a mark at the block's allocation, so it stays until the program frees the block.
 pub const ON_ALLOC: u32 = 1;
 
 /// Flag of `mark`: the address may be inside the block, not only at its start.
@@ -141,7 +141,7 @@ impl fmt::Debug for MoveRoom {
     }
 }
 
-/// A copy of the process. A reader in another process reads its memory while the original continues.
+/// A copy of the process. A reader in another process reads the copy's memory while the original continues.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "an engine fills it in")]
@@ -274,7 +274,8 @@ pub struct EngineTable {
         unsafe extern "C" fn(log: u32, state: *mut LogState, context: *mut c_void, each: EachBlock),
     /// Like `site_frames`, but with modules and offsets only: does not look up symbols.
     pub site_places: unsafe extern "C" fn(site: u64, context: *mut c_void, each: EachFrame),
-    /// The bytes of the rings of all logs. The system provides the memory of a ring when it is written.
+    /// The bytes of the ring buffers of all logs. The system provides the memory of a ring buffer when the engine
+    /// writes to it.
     pub log_bytes: extern "C" fn() -> u64,
     /// Makes a copy of this process and describes the copy in `copy`. Returns 0, the system's error number, or -1 if
     /// the engine is not recording or the system cannot copy processes. If `copy` is null, the reader that the

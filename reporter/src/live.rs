@@ -3,7 +3,7 @@
 //! A program enables this with [`listen`] and [`listen_to_signals`]. Without any code, the environment variable
 //! `ABOUT_MEMORY` enables it at the start. Its value is a list, separated by commas, of `listen`, `signals` (files go
 //! to the folder for temporary files) and `signals=FOLDER`. A program that starts other programs calls
-//! [`ignore_environment`]. On systems other than Linux each function returns [`ListenError::Unsupported`].
+//! [`ignore_environment`]. On systems other than Linux, the functions that listen return [`ListenError::Unsupported`].
 //!
 //! # The socket
 //!
@@ -51,10 +51,10 @@
 //!
 //! # Threads
 //!
-//! One thread listens, and another thread answers each peer. At most eight peers get answers at the same time; other
-//! peers get an error. A peer has five seconds to send its request and a minute to read the answer. Tracking lasts
-//! until the peer ends it. Collections run one after the other, and each reporter has a deadline. Reporters of
-//! [`register_local`](crate::register_local) run on their own threads, when these threads call
+//! One thread listens, and each peer gets its answer from a separate thread. At most eight peers get answers at the
+//! same time; other peers get an error. A peer has five seconds to send its request and a minute to read the answer.
+//! Tracking lasts until the peer ends it. Collections run one after the other, and each reporter has a deadline.
+//! Reporters of [`register_local`](crate::register_local) run on their own threads, when these threads call
 //! [`answer_here`](crate::answer_here). Signal handlers of the program do not run on the threads that listen and
 //! answer.
 //!

@@ -109,7 +109,7 @@ pub(crate) struct StackUsage {
     pub(crate) bytes: Option<u64>,
 }
 
-/// One mapping of the process, in bytes.
+/// One mapping of the process. The amounts are in bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Mapping {
     pub(crate) kind: MappingKind,

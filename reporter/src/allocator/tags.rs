@@ -101,12 +101,12 @@ pub(super) fn remove(block: *const u8) -> TagNumber {
     table::remove(block.addr())
 }
 
-/// The block with a tag that starts at this address; `None` without a tag.
+/// The tagged block that starts at this address; `None` if no tagged block starts there.
 pub(crate) fn at(block: *const u8) -> Option<TaggedBlock> {
     table::at(block.addr())
 }
 
-/// The block with a tag that contains this address and starts at most `size` bytes before it.
+/// The tagged block that contains this address and starts at most `size` bytes before the address.
 pub(crate) fn around(inside: *const u8, size: usize) -> Option<TaggedBlock> {
     table::around(inside.addr(), size)
 }

@@ -144,7 +144,8 @@ impl AskedThread {
 pub(super) struct ReporterAnswer {
     pub(super) name: ReporterName,
     pub(super) outcome: RunOutcome,
-    /// The result of dropping the reporter, if its run was the last owner.
+    /// The result of releasing the reporter after its run. The release drops the reporter if the program has
+    /// unregistered it meanwhile.
     pub(super) dropped: ContainedResult<()>,
     /// The index of the thread in `asked`.
     thread: usize,

@@ -242,7 +242,7 @@ struct RowTree<'a> {
     process: &'a str,
     root: &'static str,
     kind: Kind,
-    /// A function with at least this many bytes has its own report. Smaller functions are reported together.
+    /// A function or type with at least this many bytes has its own report. Smaller ones are reported together.
     least: i64,
 }
 

@@ -98,7 +98,7 @@ impl CollectOptions {
     /// Adds the tree `resident-map/`. It adds up to `resident`: the resident part of `explicit`, and the other
     /// resident bytes of each mapping. Also adds the trees `proportional-map/`, `swap-map/`, `huge-pages/` and
     /// `hugetlb/`. For these trees the collection reads a file of the system. This is slow in a large process.
-    /// Default: no. On systems other than Linux the option adds nothing.
+    /// Default: no. On systems other than Linux the option adds only a warning.
     #[must_use]
     pub fn resident_map(mut self, resident_map: bool) -> Self {
         self.resident_map = resident_map;
@@ -274,7 +274,8 @@ struct CollectionDriver<'a> {
     _untagged: TagGuard,
     /// With DMD: the markers of reporters that did not answer in time.
     late: Vec<ReporterMarker>,
-    /// The number of refused collections that this collection has already warned about.
+    /// The number of refused collections when this collection started, or when it last warned about refused
+    /// collections.
     refused: u64,
 }
 
@@ -319,8 +320,8 @@ impl<'a> CollectionDriver<'a> {
         })
     }
 
-    /// Runs the built-in reporters. Warns if `heap-allocated` is missing. Reporters of the program must not use the
-    /// paths of the built-in reports.
+    /// Runs the built-in reporters. Warns if `heap-allocated` is missing. Records the paths of the reports of kind
+    /// `Other`, which the program's reporters must not use.
     fn run_builtin(&mut self) {
         for reporter in builtin::reporters() {
             self.run(&ReporterName::ask(reporter), reporter);

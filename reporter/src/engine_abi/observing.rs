@@ -92,7 +92,8 @@ pub fn for_each_live_block(each: &mut dyn FnMut(&BlockRow)) -> bool {
     true
 }
 
-/// The number of the stack that allocated the block around this address; `None` if no engine has the block.
+/// The number of the stack that allocated the block around this address; `None` if no engine has the block and its
+/// stack.
 pub fn enclosing_site(address: usize) -> Option<u64> {
     let site = (engine()?.enclosing_site)(core::ptr::without_provenance(address));
     (site != 0).then_some(site)

@@ -9,7 +9,7 @@ use core::marker::PhantomData;
 pub struct Sizes {
     /// The bytes used for stacks.
     pub traces_used: u64,
-    /// The bytes reserved for stacks that are still empty.
+    /// The bytes reserved for later stacks.
     pub traces_unused: u64,
     /// The bytes of the index of stacks.
     pub trace_table: u64,

@@ -1,4 +1,4 @@
-//! Systems other than Linux: this module provides no figures of the process. The module `sizes` provides its sizes.
+//! Systems other than Linux: this module provides no figures. The module `sizes` provides the sizes of the process.
 
 use core::alloc::{GlobalAlloc as _, Layout};
 use core::ptr::NonNull;

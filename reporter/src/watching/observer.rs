@@ -36,9 +36,9 @@ use crate::reporting::isolation;
 ///   type.
 /// - An entry also contains the block's address and requested bytes.
 /// - Disabling tracking also clears `allocations_log_overflowed`.
-/// - Handlers run on the thread of the collector before its call returns, not later from an event loop. The handler
-///   from [`set_uncaught_exception_handler`](Self::set_uncaught_exception_handler) receives their panics. Each
-///   observer has its own handler of this kind.
+/// - Handlers run on the collector's thread, before the call that ends the cycle returns, not later from an event loop.
+///   The handler from [`set_uncaught_exception_handler`](Self::set_uncaught_exception_handler) receives their panics.
+///   Each observer has its own handler of this kind.
 #[derive(Debug, Default)]
 pub struct MemoryObserver {
     state: Arc<ProcessLock<ObserverState>>,

@@ -1,6 +1,6 @@
 //! Builds the trees of one process: it sorts the paths, then makes one pass with a stack of open prefixes.
 //!
-//! Invariant of the stack when the pass opens a leaf: the prefix of each entry ends before a `/` of the leaf's path, and
+//! Invariant of the stack when the pass opens a leaf: each entry's prefix ends before a `/` of the leaf's path, and
 //! is a proper prefix of the next entry's prefix. A node's amount is final when its entry is popped, and is then added
 //! to its parent.
 

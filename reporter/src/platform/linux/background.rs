@@ -76,7 +76,7 @@ pub(crate) fn may_lock_c_library() -> bool {
 }
 
 impl ThreadHost {
-    /// Starts a thread.
+    /// Starts a thread that receives no signals. The error is `WouldBlock` if the system refuses.
     pub(crate) fn spawn(&self, run: Box<dyn FnOnce() + Send>) -> io::Result<()> {
         if (self.start)(run) { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
     }

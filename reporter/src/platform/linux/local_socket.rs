@@ -28,7 +28,7 @@ static TO_CLOSE: AtomicI32 = AtomicI32::new(-1);
 /// The inode number of the socket with the descriptor [`TO_CLOSE`].
 static INODE: AtomicU64 = AtomicU64::new(0);
 
-/// Keeps the listening thread running until it is dropped. A process has at most one listener at a time.
+/// Keeps the listening thread running until this value is dropped. A process has at most one listener at a time.
 pub(crate) struct SocketListener(Arc<ListenerState>);
 
 struct ListenerState {
@@ -177,7 +177,7 @@ fn inode(descriptor: RawFd) -> u64 {
     unsafe { found.assume_init() }.st_ino
 }
 
-/// Ends a wait for peers.
+/// Makes the listening thread stop waiting for peers.
 #[allow(unsafe_code, reason = "calls the kernel")]
 fn wake(socket: &UnixListener) {
     // SAFETY: `socket` owns an open descriptor.
