@@ -31,10 +31,10 @@ use super::reports::Reports;
 /// A pointer to a reporter is itself a reporter, and so are cells and locks around a reporter: `&T`, `Box`, `Rc`,
 /// `Arc`, `Option`, `RefCell`, `OnceCell`, `LazyCell`, `Mutex`, `RwLock`, `OnceLock`, `LazyLock`. With the features
 /// of these crates, the types of `once_cell`, `parking_lot` and `tokio` are reporters, too. A collection never waits
-/// for a lock and never initializes a value. It warns about a borrowed or locked value, reads through a poisoned
-/// lock, and reports nothing for a cell without a value. (Before Rust 1.94, std does not show whether a `LazyLock` or
-/// `LazyCell` has a value: a collection warns about each of them.) A pointer has the name of its reporter. A cell or
-/// lock has the name of the type inside.
+/// for a lock and never initializes a value. It warns about a mutably borrowed or locked value, reads through a
+/// poisoned lock, and reports nothing for a cell without a value. (Before Rust 1.94, std does not show whether a
+/// `LazyLock` or `LazyCell` has a value: a collection warns about each of them.) A pointer has the name of its
+/// reporter. A cell or lock has the name of the type inside.
 ///
 /// ```
 /// use std::sync::{Mutex, OnceLock};

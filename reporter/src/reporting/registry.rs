@@ -200,7 +200,7 @@ impl OwnedReporter {
 /// The permission to run an entry's reporter.
 pub(crate) struct RunRight {
     entry: Arc<RegistryEntry>,
-    /// `None` after the run has ended.
+    /// `None` after the run has started.
     reporter: Option<OwnedReporter>,
 }
 
@@ -214,7 +214,7 @@ impl RunRight {
                 CURRENT.set(self.0);
             }
         }
-        let reporter = self.reporter.take().expect("the reporter is present until the run ends");
+        let reporter = self.reporter.take().expect("the reporter is present until the run starts");
         let given = {
             let _reset = RunReset(CURRENT.replace(&raw const *self.entry));
             f(reporter.get())

@@ -33,7 +33,7 @@ pub struct Reports {
     /// The paths of the built-in reports of kind `Other`. Reports must not use them.
     taken: Arc<[String]>,
     set: ReportSet,
-    /// The state of the reports under `explicit/`. Only these reports count shared blocks once.
+    /// The state of the walks for reports under `explicit/`. Across these reports, a shared block counts once.
     state: WalkState,
     /// The bytes that values stated of themselves in the last walk.
     stated: StatedAmounts,
@@ -121,8 +121,9 @@ impl Reports {
         self.push_measured(path, bytes, description);
     }
 
-    /// Measures `value` and reports its bytes field by field, `depth` levels deep, without code for each field:
-    /// `explicit/cache` results in `explicit/cache/entries/(elements)`. The kind is as for [`heap`](Self::heap).
+    /// Measures `value` and reports its bytes field by field, `depth` levels deep: `explicit/cache` results in reports
+    /// such as `explicit/cache/entries/(elements)`. The reporter needs no code for each field. The kind is as for
+    /// [`heap`](Self::heap).
     ///
     /// A report of the last level includes all deeper levels. The report `(itself)` contains the bytes of an inner
     /// node's own blocks. So the reports add up to the amount of [`heap`](Self::heap), and no report is below

@@ -1,5 +1,6 @@
-//! `dashmap`: exact if the program enables dashmap's feature `raw-api`. Without the feature, a `DashMap` is opaque. A
-//! `DashSet` is always opaque. A walk of an opaque map or set would have to wait for locks.
+//! `dashmap`: exact if the program enables dashmap's feature `raw-api`. Without the feature, a `DashMap` is opaque.
+//! `DashSet` and `ReadOnlyView` are always opaque. A walk of a set, or of a map without `raw-api`, would have to wait
+//! for locks.
 
 #[allow(dead_code, reason = "with `raw-api` the methods of `DashMap` take precedence")]
 mod without_raw_api;
