@@ -115,7 +115,8 @@ struct PathSum {
 }
 
 impl PathSum {
-    /// Adds a report. As in Firefox, `merged` counts the report only if the sum of the earlier reports is not 0.
+    /// Adds a report. As in Firefox, `merged` counts the report only if the sum of the earlier reports is not 0. The
+    /// first such report counts twice, for the earlier reports.
     fn add(&mut self, amount: i64, presence: Presence) {
         if self.amount != 0 {
             self.merged = self.merged.max(1).saturating_add(1);
