@@ -63,7 +63,7 @@ fn subject(input: &TypeInput, krate: Path) -> MatchSubject {
     MatchSubject { krate, value: mirror::value(), path: mirror::pattern_path(remote), rest }
 }
 
-/// Whether a field's type can own heap.
+/// The expression for whether a field's type can own heap.
 pub(crate) fn needs_walk(field: &TypeField, krate: &Path) -> TokenStream {
     impl_item(field, krate, "NEEDS_WALK")
 }
