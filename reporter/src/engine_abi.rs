@@ -183,7 +183,7 @@ pub struct EngineTable {
     /// Hook: clears the guard if a jump (`longjmp`) left the code that set it.
     pub look_at_guard: extern "C" fn(),
 
-    /// Returns the number of a path. `text` has `len` bytes.
+    /// Returns the number of a path, or [`NO_PATH`] if the engine marks no blocks. `text` has `len` bytes.
     pub path: unsafe extern "C" fn(text: *const u8, len: usize) -> PathNumber,
     /// Marks a block for a path, with the flags [`ON_ALLOC`] to [`PROBE`]. Returns the block's usable bytes; 0 for a
     /// block that the engine has not recorded. An older engine ignores an unknown flag.
@@ -199,8 +199,9 @@ pub struct EngineTable {
     /// run does not own the marks.
     pub is_unreported: extern "C" fn(address: *const c_void) -> bool,
 
-    /// Starts a run of reporters for a collection. If `rows` is true, the collection requests rows, and earlier
-    /// reports do not count. Returns a number for the run, or 0 if the engine marks no blocks.
+    /// Starts a run of reporters for a collection. If `rows` is true, the collection requests rows: unless another run
+    /// owns the marks, this run then owns them, and earlier reports do not count. Returns a number for the run, or 0 if
+    /// the engine marks no blocks.
     pub begin: extern "C" fn(rows: bool) -> u32,
     /// Sets the run to which the reporters on this thread belong from now on. Returns the number of the previous run;
     /// 0 means no run.
@@ -242,8 +243,8 @@ pub struct EngineTable {
     /// Calls `each` with the type of the blocks that a stack allocated, and with `context`. Does not call `each` if the
     /// type is unknown.
     pub site_type: unsafe extern "C" fn(site: u64, context: *mut c_void, each: EachName),
-    /// Opens a log of all later allocations. Returns the log's number, 0 if there is no room for it, or
-    /// [`LOG_OF_SAMPLE`] if the engine records only a sample.
+    /// Opens a log of all later allocations. Returns the log's number, 0 if there is no room for it or if the engine
+    /// does not record, or [`LOG_OF_SAMPLE`] if the engine records only a sample.
     pub open_log: extern "C" fn(limits: LogLimits) -> u32,
     /// Changes the limits of a log. Returns false and changes nothing if there is no memory for them.
     pub limit_log: extern "C" fn(log: u32, limits: LogLimits) -> bool,

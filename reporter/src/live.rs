@@ -46,7 +46,7 @@
 //! `dmd-log` sends allocations ten times a second, in the format of
 //! [`AllocationsLogEntry::to_json`](crate::watching::AllocationsLogEntry::to_json). It logs `per_million` of each
 //! million allocations. If the log was full, it has dropped its oldest entries, and a line `{"overflowed":true}`
-//! precedes the next entries. `{"lost":N}` counts allocations that DMD could not log. After a line from the peer,
+//! precedes the next entries. `{"lost":N}` counts the allocations and frees that DMD lost. After a line from the peer,
 //! `dmd-log` sends the remaining entries.
 //!
 //! # Threads

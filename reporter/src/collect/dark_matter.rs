@@ -22,7 +22,8 @@ const NOISE: i64 = 16 << 10;
 const NAMED: usize = 5;
 
 /// Ends the collection, and adds the rows of the engine to its reports. `by_amount` contains the claims without
-/// blocks. Returns false if another collection ran at the same time: the engine then cannot attribute memory.
+/// blocks. Returns false if the engine cannot attribute memory: another collection ran or a dump was written at the
+/// same time.
 pub(crate) fn add(
     set: &mut ReportSet,
     process: &str,

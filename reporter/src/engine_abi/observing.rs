@@ -63,8 +63,8 @@ pub struct LogState {
     pub length: u64,
     /// Whether the log was full and has dropped allocations.
     pub overflowed: bool,
-    /// The number of allocations that the engine could not log: a signal handler made them while the engine had no
-    /// room.
+    /// The number of allocations and frees that the engine lost: its queue for signal handlers, and for threads that
+    /// the engine does not know, was full.
     pub lost: u64,
 }
 

@@ -123,6 +123,6 @@ pub enum RowsOutcome {
     None,
     /// The engine has passed all rows.
     Told,
-    /// Other reporters ran at the same time, or the reports were cleared.
+    /// Other reporters ran or a dump was written at the same time, or the reports were cleared.
     Lost,
 }

@@ -251,8 +251,8 @@ impl MemoryObserver {
         self.log_state().overflowed
     }
 
-    /// The number of allocations since the last drain that DMD could not log for any observer. Signal handlers that
-    /// interrupt DMD itself make such allocations. Firefox has no such number.
+    /// The number of allocations and frees since the last drain that DMD lost, so that no observer received them. DMD
+    /// can lose events of signal handlers that interrupt DMD itself. Firefox has no such number.
     pub fn lost_allocations(&self) -> u64 {
         self.log_state().lost
     }
