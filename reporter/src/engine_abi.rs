@@ -92,8 +92,8 @@ pub const ON_ALLOC: u32 = 1;
 /// Flag of `mark`: the address may be inside the block, not only at its start.
 pub const ENCLOSING: u32 = 2;
 
-/// Flag of `mark`: the engine records all blocks of the block's allocator, as [`PROBE`] has shown. If no block is at
-/// the address, the result is [`NOT_HEAP`], [`INTERIOR`] or [`FREED`].
+/// Flag of `mark`: the engine records all blocks of the block's allocator, as [`PROBE`] has shown. If no block starts
+/// at the address, the result is [`NOT_HEAP`], [`INTERIOR`] or [`FREED`].
 pub const RECORDED: u32 = 4;
 
 /// Flag of `mark`: it is unknown whether the engine records the blocks of the block's allocator, so an unknown pointer
@@ -186,7 +186,8 @@ pub struct EngineTable {
     /// Returns the number of a path, or [`NO_PATH`] if the engine marks no blocks. `text` has `len` bytes.
     pub path: unsafe extern "C" fn(text: *const u8, len: usize) -> PathNumber,
     /// Marks a block for a path, with the flags [`ON_ALLOC`] to [`PROBE`]. Returns the block's usable bytes; 0 for a
-    /// block that the engine has not recorded. An older engine ignores an unknown flag.
+    /// block that the engine has not recorded. [`RECORDED`] and [`PROBE`] have other results. An older engine ignores
+    /// an unknown flag.
     pub mark: extern "C" fn(address: *const c_void, path: PathNumber, flags: u32) -> usize,
     /// Adds `bytes` to the bytes that reports claim at a path.
     pub claim: extern "C" fn(path: PathNumber, bytes: u64),
