@@ -48,8 +48,8 @@ pub enum CopyTime {
     Request,
 }
 
-/// How to record. Firefox's DMD lacks `max_frames`, `resident`, `output`, `record`, `dump_at_exit`, `children`,
-/// `quiet`, `verbose`, `copy_to` and `copy_at`.
+/// How to record. Firefox's DMD lacks `sample_bytes`, `seed`, `wait_for_track`, `max_frames`, `resident`, `output`,
+/// `record`, `dump_at_exit`, `children`, `quiet`, `verbose`, `copy_to` and `copy_at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
@@ -327,7 +327,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Switches sampling off for a test of DMD, which checks every block.
+    /// Switches sampling and waiting off for a test of DMD: the test checks every block.
     pub(crate) fn sample_nothing_in_tests(&mut self) {
         if self.run != Run::Normal {
             (self.sample_below, self.sample_bytes, self.wait_for_track) = (None, None, false);

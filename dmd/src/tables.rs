@@ -13,7 +13,7 @@ pub(crate) mod logs;
 pub(crate) mod mappings;
 pub(crate) mod mark;
 pub(crate) mod observers;
-#[allow(unsafe_code, reason = "segments that are never unmapped, and the clock")]
+#[allow(unsafe_code, reason = "segments that are never unmapped")]
 pub(crate) mod peak;
 pub(crate) mod pending;
 pub(crate) mod runs;

@@ -23,8 +23,7 @@ pub(crate) fn body(input: &TypeInput, each: &FieldCode<'_>, joint: &PartJoin<'_>
                 let value = if input.attributes.remote.is_some() {
                     mirror::field(field)
                 } else if input.packed {
-                    // All tokens have the same span. With two different spans, the compiler suggests to clone the
-                    // value.
+                    // All tokens have the same span. With two different spans, the compiler suggests cloning the value.
                     respanned(quote!(&{ self.#member }), &|_| Span::call_site())
                 } else {
                     respanned(quote!(&self.#member), &|_| at(field.span))
@@ -64,7 +63,7 @@ fn subject(input: &TypeInput, krate: Path) -> MatchSubject {
     MatchSubject { krate, value: mirror::value(), path: mirror::pattern_path(remote), rest }
 }
 
-/// Whether a field's type can own heap.
+/// The expression for whether a field's type can own heap.
 pub(crate) fn needs_walk(field: &TypeField, krate: &Path) -> TokenStream {
     impl_item(field, krate, "NEEDS_WALK")
 }

@@ -14,7 +14,7 @@
 //! | 16 to 23 | the address of the header itself; a copy of the bytes at another address is not a header |
 //! | 24 to 27 | [`VERSION`]; a reader rejects other versions |
 //! | 28 to 31 | the size of the header in bytes; later headers may be longer |
-//! | 32 to 39 | the address of the phase, one byte; [`RECORDS_ALL`] while the engine records every block |
+//! | 32 to 39 | the address of the phase, one byte; [`RECORDS_ALL`] while DMD records without a sample by bytes |
 //! | 40 to 47 | the address of the size below which the engine samples blocks, 8 bytes; 0 if it records all blocks |
 //! | 48 to 55 | the address of the root of plane 0 |
 //! | 56 to 63 | the address of an array with the addresses of the roots of all planes; 0 for plane 0 |
@@ -84,7 +84,7 @@ pub const THREAD_NAME: usize = 16;
 /// The size in bytes of a row with the engine's data about a thread or a frame.
 pub const RECORDED: usize = 24;
 
-/// The phase in which the engine records every block.
+/// The phase in which the engine records without a sample by bytes.
 pub const RECORDS_ALL: u8 = 2;
 
 /// The logarithm of the size of a place at which a block may start, in bytes.
@@ -138,7 +138,8 @@ pub mod word {
     pub const WIDE: u64 = 1 << 2;
     /// In the word of a size: set if the size is the slop, clear if it is the requested bytes.
     pub const SLOP: u64 = 1 << 2;
-    /// Set if the block represents all small blocks since the last sampled block.
+    /// Set if the block also represents other blocks: the small blocks since the last sampled block, or the blocks that
+    /// a sample by bytes left out.
     pub const SAMPLED: u64 = 1 << 3;
     /// Set if a reporter has reported the block.
     pub const MARKED: u64 = 1 << 4;

@@ -23,7 +23,7 @@ use crate::tables::stack;
 /// The result of the C functions if DMD does not record.
 pub(crate) const NOT_RUNNING: c_int = -1;
 
-/// The number of dumps written so far.
+/// The number of dumps started so far.
 static DUMPS: AtomicUsize = AtomicUsize::new(0);
 
 /// Notes that this copy of the library is preloaded and so has the hooks.
@@ -54,8 +54,8 @@ pub(crate) unsafe extern "C" fn local_dump(path: *const c_char) -> c_int {
 ///
 /// The path is null or ends in 0.
 pub(crate) unsafe fn local_report_and_dump(path: *const c_char, deadline: Option<Duration>) -> c_int {
-    // Reporters allocate. They could wait forever for a lock of the allocation that this signal handler has
-    // interrupted.
+    // Reporters allocate. In a signal handler that has interrupted an allocation, they could wait forever for a lock
+    // that this allocation holds.
     if slot().guard.is_set() || (ENGINE.is_preloaded() && stack::is_interrupted_here()) {
         return error_numbers::BUSY;
     }
@@ -168,8 +168,8 @@ pub(crate) fn process_ends() {
         return;
     }
     if slot().guard.is_set() {
-        // A signal handler has interrupted an allocation and ends the process. The allocation never continues, so a
-        // dump would wait forever for a lock that the allocation holds.
+        // A signal handler has interrupted an allocation and ends the process. The allocation never continues: if it
+        // holds a lock, a dump would wait forever for this lock.
         if !fork::locks_are_free() {
             return log::say(format_args!("no dump: the process ends in the middle of an allocation"));
         }
@@ -202,7 +202,8 @@ pub(crate) fn process_ends() {
     recording::process_ends();
 }
 
-/// Writes the dump and the recording before the process becomes another program: their data would be lost.
+/// Sends the dump to the peer of a session of tracking, and writes the events of the recording, before the process
+/// becomes another program: afterwards, the data would be lost. A dump of `--dump-at-exit` is not written.
 #[cfg(engine = "native")]
 pub fn program_is_replaced() {
     // If this is a signal handler that has interrupted the engine, this thread may hold locks of the engine. If a
@@ -228,7 +229,7 @@ fn dump_to_peer() {
     });
 }
 
-/// Retries until no other thread writes a dump or collects reports.
+/// Calls `write` again while another thread writes a dump or collects reports, at most [`TRIES`] times.
 fn last_dump(mut write: impl FnMut() -> c_int) {
     for _ in 0..TRIES {
         if write() != error_numbers::BUSY {

@@ -10,7 +10,7 @@ use crate::boundary::{dumping, recorder};
 use crate::error::DumpError;
 use crate::system::error_numbers;
 
-/// Runs all memory reporters of the process, and writes which blocks they reported.
+/// Runs all memory reporters of the process. Then writes all live blocks, and which of them the reporters reported.
 ///
 /// Reports from before the call do not count. The file is JSON of version 5, gzipped if its name ends in `.gz`.
 ///
@@ -59,7 +59,8 @@ pub fn is_running() -> bool {
 
 /// Marks the block that starts at this address as reported. Returns its usable bytes, or 0 if no block starts there.
 ///
-/// Use it for foreign memory. A reporter that measures values marks their blocks by itself.
+/// Use it for blocks that no Rust value owns, such as blocks of a library in C. A reporter that measures values marks
+/// their blocks by itself.
 pub fn report<T: ?Sized>(block: *const T) -> usize {
     recorder::running_one().map_or(0, |recorder| recorder.report(block.cast(), false))
 }

@@ -35,12 +35,12 @@ impl ForgottenMapping {
         Self { start, bytes, trace: ENGINE.forget_mapping(start, bytes) }
     }
 
-    /// Whether the engine had recorded the mapping.
+    /// Whether the engine had recorded the whole mapping, with one stack.
     pub fn was_recorded(&self) -> bool {
         self.trace.is_some()
     }
 
-    /// Records the mapping again: the kernel did not remove it.
+    /// Records the mapping again, if [`was_recorded`](Self::was_recorded) is true: the kernel did not remove it.
     pub fn restore(self) {
         if let Some(trace) = self.trace {
             ENGINE.restore_mapping(self.start, self.bytes, trace);

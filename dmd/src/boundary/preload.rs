@@ -91,7 +91,7 @@ pub fn prepare_engine_threads() {
     }
 }
 
-/// Starts the thread that writes the recording, if there is one.
+/// Starts the thread that writes the recording, if there is a recording.
 pub fn start_writer() {
     recording::start_writer();
 }
@@ -119,8 +119,8 @@ pub fn within_allocator<T>(call: impl FnOnce() -> T) -> T {
     slot().guard.around(call)
 }
 
-/// Lets the preloaded library answer requests if it records and `ABOUT_MEMORY` asks for it. The library calls this
-/// once, before `main`.
+/// Lets the preloaded library answer requests if it records or waits for a request, and `ABOUT_MEMORY` asks for it. The
+/// library calls this once, before `main`.
 pub fn listen_if_asked() {
     if !may_record() || !memory_reporter::live::is_asked_to_listen() {
         return;

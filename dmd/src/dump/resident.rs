@@ -41,7 +41,7 @@ pub(crate) struct MemoryJoin {
     pages: PageMap,
     areas: DumpVec<MemoryArea>,
     threads: DumpVec<ThreadLabel>,
-    /// The pages of blocks in areas without an owner, sorted by address as far as the blocks are.
+    /// The pages of blocks in areas without an owner, in the order in which the dump looks at the blocks.
     chunks: DumpVec<OwnedRange>,
     /// The place of the last block in `pages`, for [`PageMap::bytes`].
     near: usize,
@@ -63,7 +63,7 @@ impl fmt::Display for MemoryUnreadable {
     }
 }
 
-/// Pages of an allocator between two blocks belong to the allocator if they are at most this many bytes.
+/// A gap of at most this many bytes between the pages of two blocks counts as memory of the allocator.
 const BETWEEN_BLOCKS: usize = 64 << 10;
 
 impl MemoryJoin {
@@ -199,7 +199,7 @@ impl MemoryJoin {
             {
                 json.inline_base32("alloc", key)?;
             }
-            // The kernel has only one sum for a mapping, so the first area of the mapping gets it.
+            // The kernel counts `LazyFree` only for a whole mapping, so the first area of the mapping gets the sum.
             let is_first = area.start == mapping.start;
             for (name, bytes) in [
                 ("resident", pages.resident),

@@ -43,7 +43,8 @@ pub(super) struct RecordingOutput {
     modules: Vec<u8>,
     /// The system's time at the start, in nanoseconds.
     started: u64,
-    /// The tick of the next watermark: the start of the last pass. All events before this tick are written.
+    /// The tick of the next watermark: the start of the last pass. All events before this tick are written when the
+    /// next pass is complete.
     passed: u64,
     /// The number of passes since the last event, at most 2. A third pass would write nothing new.
     quiet_passes: u32,

@@ -1,4 +1,4 @@
-//! The buffer and the name of each thread, by the number of its lease.
+//! The buffer of each thread, and the numbers with which its name is looked up, by the number of its lease.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
@@ -93,8 +93,8 @@ impl BufferSlot {
         }
     }
 
-    /// Returns the thread's number and the system's number, if its name must be looked up again. The first name of a
-    /// thread is usually the name of its parent.
+    /// Returns the thread's number and the system's number of the thread, if its name must be looked up again. The
+    /// first name of a thread is usually the name of its parent.
     pub(super) fn nameless(&self) -> Option<(u32, u32)> {
         const LOOKS: u32 = 3;
         let thread = self.thread.load(Ordering::Acquire);

@@ -20,7 +20,7 @@ use crate::system::{confined, error_numbers, fork, process_id, signals};
 /// may hold the other end of the copy's socket open.
 const LOOK_MILLISECONDS: c_int = 500;
 
-/// The maximum time in which a copy closes its descriptors.
+/// The maximum time for which the process waits until a new copy is ready.
 const TIME_TO_BEGIN_MILLISECONDS: c_int = 1000;
 
 /// Fills the arguments of `prctl` that a request does not use.
@@ -29,7 +29,7 @@ const NOTHING: c_ulong = 0;
 /// The copy closes descriptors below this number, if the system cannot close all of them at once.
 const MOST_DESCRIPTORS: c_int = 65_536;
 
-/// The maximum number of copies that [`ProcessCopies`] lists: the maximum number of peers.
+/// The maximum number of copies for peers that [`ProcessCopies`] lists: the maximum number of peers.
 const MOST: usize = 16;
 /// The maximum number of kept copies at one time. The reader keeps one copy, and closes it when it has a newer copy.
 const MOST_KEPT: usize = 4;
@@ -266,7 +266,7 @@ fn say_ready(socket: c_int) {
     unsafe { libc::send(socket, [0_u8].as_ptr().cast(), 1, libc::MSG_NOSIGNAL) };
 }
 
-/// Waits until the other end of the copy's socket or the process ends, and ends.
+/// In the copy: waits until the other end of the socket is closed or the process has ended. Then ends the copy.
 fn wait(socket: c_int, process: c_int) -> ! {
     say_ready(socket);
     loop {
@@ -277,7 +277,7 @@ fn wait(socket: c_int, process: c_int) -> ! {
     }
 }
 
-/// Connects to the reader, waits until it closes the connection, and ends.
+/// In the copy: connects to the reader, and waits until the reader closes the connection. Then ends the copy.
 fn wait_for_reader(socket: c_int, reader: &KeepingReader) -> ! {
     // If memory is short, the system must end the copy before the program.
     // SAFETY: the path ends in 0.

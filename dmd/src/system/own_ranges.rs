@@ -7,7 +7,7 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// The maximum number of ranges. The engine maps its tables in parts of 256 KiB or more.
+/// The maximum number of ranges. The engine maps most of its memory in parts of 256 KiB or more.
 const MOST: usize = 1 << 14;
 
 struct OwnRange {

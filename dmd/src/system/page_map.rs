@@ -1,4 +1,4 @@
-//! The pages of this process: which are in memory, and which are swapped out. The kernel's page map shows it.
+//! The pages of this process, by the kernel's page map: which are in memory, and which are swapped out.
 //!
 //! Since Linux 6.7, a request returns the pages as ranges. It also shows which pages are pages of zeros: they were read
 //! and never written, and take no memory of their own. Older kernels return eight bytes for each page.
@@ -10,7 +10,7 @@ use super::mapping::page_size;
 use super::pages::{self, DumpVec};
 use super::raw_file::RawFile;
 
-/// Neighbouring pages in the same state. All other pages have no memory.
+/// Neighbouring pages that are all in memory, or all swapped out. Pages outside of all runs have no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PageRun {
     start: usize,

@@ -126,7 +126,7 @@ mod tests {
                 found[range.start..range.end].fill(Some(range.trace));
             }
             assert_eq!(found, expected);
-            // Neighbouring ranges of one stack are joined, unless a later call has cut a range.
+            // The ranges stay in the order of addresses.
             assert!(table.ranges().is_sorted_by_key(|range| range.start));
         }
     }

@@ -22,7 +22,7 @@ pub(crate) struct GeneralFrame {
 pub(crate) enum WalkStop {
     /// The outermost frame.
     End,
-    /// A rule cannot be applied, or it needs an unknown register or memory outside of the stack.
+    /// There is no rule, or the rule cannot be applied: it needs an unknown register or memory outside of the stack.
     Lost,
 }
 

@@ -68,7 +68,7 @@ impl fmt::Display for WarningKind {
 pub struct Warning {
     /// The sort of fault.
     pub kind: WarningKind,
-    /// The name of the reporter or process, or a place in a file such as `reports[12].amount`.
+    /// The name of the reporter or process, the path of the report, or a place in a file such as `reports[12].amount`.
     pub subject: String,
     /// The description of the fault, in lower case and without a full stop.
     pub message: String,

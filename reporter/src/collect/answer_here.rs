@@ -144,7 +144,8 @@ impl AskedThread {
 pub(super) struct ReporterAnswer {
     pub(super) name: ReporterName,
     pub(super) outcome: RunOutcome,
-    /// The result of dropping the reporter, if its run was the last owner.
+    /// The result of releasing the reporter after its run. The release drops the reporter if the program has
+    /// unregistered it meanwhile.
     pub(super) dropped: ContainedResult<()>,
     /// The index of the thread in `asked`.
     thread: usize,
@@ -295,7 +296,7 @@ impl ThreadRequest {
         local_reporters::something_changed();
     }
 
-    /// Closes the request: threads do no more work for it.
+    /// Closes the request: no thread starts a further reporter for it. Returns the answers so far.
     fn close(&self, at_most: Duration) -> ThreadAnswers {
         let mut state = self.state.lock();
         state.is_closed = true;

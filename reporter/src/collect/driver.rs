@@ -72,11 +72,11 @@ impl CollectOptions {
         self
     }
 
-    /// Runs reporters on a separate thread. The collection stops waiting for a reporter that takes longer than
-    /// `deadline`: a warning names the reporter, and no collection runs it again until it has ended. Reporters that
-    /// are borrowed or belong to one thread still run on the caller's thread, without a limit. Default: no deadline.
-    /// Without a deadline, all reporters run on the caller's thread. If a reporter never returns, the collection never
-    /// returns.
+    /// Runs registered reporters on a separate thread. The collection stops waiting for a reporter that takes longer
+    /// than `deadline`: a warning names the reporter, and no collection runs it again until this run has ended. The
+    /// caller's thread still runs built-in reporters, borrowed reporters and its own local reporters, without a limit.
+    /// Default: no deadline. Without a deadline, registered reporters also run on the caller's thread. If a reporter
+    /// never returns, the collection never returns.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
@@ -98,7 +98,7 @@ impl CollectOptions {
     /// Adds the tree `resident-map/`. It adds up to `resident`: the resident part of `explicit`, and the other
     /// resident bytes of each mapping. Also adds the trees `proportional-map/`, `swap-map/`, `huge-pages/` and
     /// `hugetlb/`. For these trees the collection reads a file of the system. This is slow in a large process.
-    /// Default: no. On systems other than Linux the option adds nothing.
+    /// Default: no. On systems other than Linux the option adds only a warning.
     #[must_use]
     pub fn resident_map(mut self, resident_map: bool) -> Self {
         self.resident_map = resident_map;
@@ -274,13 +274,14 @@ struct CollectionDriver<'a> {
     _untagged: TagGuard,
     /// With DMD: the markers of reporters that did not answer in time.
     late: Vec<ReporterMarker>,
-    /// The number of refused collections that this collection has already warned about.
+    /// The number of refused collections when this collection started, or when it last warned about refused
+    /// collections.
     refused: u64,
 }
 
 impl<'a> CollectionDriver<'a> {
-    /// Starts a collection. The error is the reason why the collection must not start. `dark_matter`: the collection
-    /// covers the whole process.
+    /// Starts a collection. The error is the reason why the collection must not start. `dark_matter` is whether the
+    /// collection includes the built-in reporters, so that it can attribute unreported memory.
     fn start(options: &'a CollectOptions, dark_matter: bool) -> Result<Self, String> {
         if isolation::is_nested() {
             return Err("called from inside a reporter; nothing was collected".to_owned());
@@ -319,8 +320,8 @@ impl<'a> CollectionDriver<'a> {
         })
     }
 
-    /// Runs the built-in reporters. Warns if `heap-allocated` is missing. Reporters of the program must not use the
-    /// paths of the built-in reports.
+    /// Runs the built-in reporters. Warns if `heap-allocated` is missing. Records the paths of the reports of kind
+    /// `Other`, which the program's reporters must not use.
     fn run_builtin(&mut self) {
         for reporter in builtin::reporters() {
             self.run(&ReporterName::ask(reporter), reporter);

@@ -72,7 +72,7 @@ impl Drop for MarkerEntry {
     }
 }
 
-/// A collection that requests rows of unreported memory. Its run must have started with `rows`. Dropping
+/// A collection that requests rows of unreported memory. Its run must have started with `rows` = true. Dropping
 /// this value ends the collection.
 #[derive(Debug)]
 pub(crate) struct DarkMatterCollection(Option<MarkingRun>);

@@ -1,7 +1,8 @@
 //! Streams the log of allocations to a peer: a line of JSON for each allocation, soon after it happens.
 //!
-//! If an engine waits, it records while any peer has a log. A log lasts as long as its peer is connected. The engine
-//! limits the log's length: a peer that reads too slowly loses the oldest entries, and gets a line about the loss.
+//! If an engine waits, it records while any peer has a log. A log ends when its peer sends a line or hangs up. The
+//! engine limits the log's length: a peer that reads too slowly loses the oldest entries, and gets a line about the
+//! loss.
 
 use core::time::Duration;
 use std::collections::HashMap;

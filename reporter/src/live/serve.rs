@@ -1,4 +1,5 @@
-//! Answers one peer. The cost is limited for any peer: one thread, for a limited time.
+//! Answers one peer. A peer costs at most one thread. The time to send its request and the time to read the answer are
+//! limited.
 
 use core::time::Duration;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write};

@@ -1,6 +1,6 @@
 //! Recording sessions that a peer starts and ends in this process, if an engine of DMD waits for them.
 //!
-//! A session lasts as long as its peer is connected: if the peer dies, recording stops. There is one session at a
+//! A session ends when its peer sends a line or hangs up: if the peer dies, recording stops. There is one session at a
 //! time.
 
 use std::ffi::CString;

@@ -43,7 +43,7 @@ impl<T: MallocSizeOf> ErasedMallocSizeOf for T {
     }
 }
 
-/// Implements [`MallocSizeOf`] for `dyn Trait` (with `Send`, with `Sync` and with both), where
+/// Implements [`MallocSizeOf`] for `dyn Trait` (also with `Send`, with `Sync` and with both), where
 /// `Trait: ErasedMallocSizeOf`.
 #[macro_export]
 macro_rules! malloc_size_of_dyn {

@@ -37,8 +37,8 @@ pub trait MallocSizeOf {
     /// Whether a value of this type can own heap. It is `false` for plain data, and the walk does not visit the
     /// elements of a container of plain data.
     ///
-    /// It is `true` for every container and pointer, for any element type. Otherwise the constant of a recursive type
-    /// would depend on itself.
+    /// It is `true` for every type that puts values into blocks, such as `Vec` and `Box`, for any element type.
+    /// Otherwise the constant of a recursive type would depend on itself.
     const NEEDS_WALK: bool = true;
 
     /// The bytes of heap that this value owns, without the value itself.
@@ -125,7 +125,7 @@ pub fn malloc_size_of<T: MallocSizeOf + ?Sized>(value: &T) -> usize {
     value.size_of_excluding_this(&mut MallocSizeOfOps::new(MeasuredReading::best(None, WalkState::default())))
 }
 
-/// The bytes of heap that `value` requested, computed from layouts. It does not call an allocator.
+/// The requested bytes of the heap that `value` owns, computed from layouts. The function calls no allocator.
 ///
 /// Corresponds to Firefox's `ComputedSizeOf`. By convention, your own function that computes a size by arithmetic,
 /// without blocks, has a name such as `computed_size_of_something`.

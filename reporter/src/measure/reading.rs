@@ -69,8 +69,8 @@ pub trait WalkObserver: SealedReading {
     }
 
     /// The walk meets a shared block. `is_first` is true if this is the first time in this collection; then a call of
-    /// [`block`](Self::block) follows. `address` is the same for every path to the block. Called only if
-    /// [`Reading::NAMES`] is true.
+    /// [`block`](Self::block) or [`enclosing`](Self::enclosing) follows. `address` is the same for every path to the
+    /// block. Called only if [`Reading::NAMES`] is true.
     fn shared(&mut self, address: usize, is_first: bool) {
         let _ = (address, is_first);
     }

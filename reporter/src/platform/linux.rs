@@ -129,7 +129,7 @@ pub(crate) fn resident_peak() -> Option<u64> {
     proc::status("VmHWM")
 }
 
-/// The private pages of all mappings, as in Firefox. The `shared` field of `statm` does not provide them.
+/// The bytes of the private pages of all mappings, as in Firefox. The `shared` field of `statm` does not provide them.
 pub(crate) fn resident_unique() -> Option<u64> {
     let private = |map: &SmapsEntry| {
         ["Private_Clean", "Private_Dirty"].iter().filter_map(|key| map.amount(key)).sum::<u64>()

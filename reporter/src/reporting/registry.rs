@@ -200,7 +200,7 @@ impl OwnedReporter {
 /// The permission to run an entry's reporter.
 pub(crate) struct RunRight {
     entry: Arc<RegistryEntry>,
-    /// `None` after the run has ended.
+    /// `None` after the run has started.
     reporter: Option<OwnedReporter>,
 }
 
@@ -214,7 +214,7 @@ impl RunRight {
                 CURRENT.set(self.0);
             }
         }
-        let reporter = self.reporter.take().expect("the reporter is present until the run ends");
+        let reporter = self.reporter.take().expect("the reporter is present until the run starts");
         let given = {
             let _reset = RunReset(CURRENT.replace(&raw const *self.entry));
             f(reporter.get())
@@ -297,8 +297,8 @@ pub fn register_weak<T: MemoryReporter + Send + Sync + 'static>(reporter: &Arc<T
     Registration::new(ReporterName::ask(&**reporter), ReporterSource::Weak(weak))
 }
 
-/// Adds the linked reporters that the registry does not contain yet. Further reporters appear while the program starts,
-/// and when it loads a library.
+/// All linked reporters. The function adds the reporters that [`LINKED`] does not contain yet: further reporters appear
+/// while the program starts, and when it loads a library.
 fn linked() -> Vec<Arc<RegistryEntry>> {
     let mut all = LINKED.lock().clone();
     for linked in inventory::iter::<StaticReporter>() {

@@ -37,7 +37,7 @@ impl ReporterName {
         &self.text
     }
 
-    /// The warning about the name that every collection contains; `None` if the name is good.
+    /// The warning that every collection contains about the name; `None` if the name is good.
     pub(crate) fn warning(&self) -> Option<(WarningKind, &'static str)> {
         match self.fault? {
             NameFault::Panicked => Some((

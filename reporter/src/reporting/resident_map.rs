@@ -15,7 +15,7 @@ use crate::small_sort::sort_by;
 use super::memory_reporter::MemoryReporter;
 use super::reports::Reports;
 
-/// The sums of a collection's reports under `explicit/`, in bytes.
+/// The amounts that the tree subtracts from mappings, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ResidentMap {
     heap: u64,
@@ -31,7 +31,8 @@ const MEMORY: &[MappingKind] = &[MappingKind::Heap, MappingKind::Anonymous];
 const STACKS: &str = "explicit/threads/stacks/";
 
 impl ResidentMap {
-    /// The map for a set of reports. It reports the resident bytes that these reports do not include.
+    /// The map for a set of reports. It divides the resident bytes into the part that these reports include and the
+    /// rest of each mapping.
     pub(crate) fn beside(set: &ReportSet) -> Self {
         let (mut reported, mut allocated, mut overhead) = (0_i128, None, 0);
         let (mut non_heap, mut stacks) = (0_i128, 0_i128);

@@ -50,7 +50,7 @@ pub(super) struct KernelMappings {
     pub(super) is_changing: bool,
 }
 
-/// The first size of the room for the text: enough for some hundred mappings.
+/// The first size of the room for the text: enough for several hundred mappings.
 const ROOM: usize = 512 << 10;
 /// The maximum size of the text. The kernel allows 65,530 mappings by default, with about 800 bytes of text each.
 const MOST_ROOM: usize = 1 << 30;
@@ -175,7 +175,8 @@ fn parse(text: &[u8]) -> io::Result<(DumpVec<KernelMapping>, bool)> {
     Ok((all, overlaps))
 }
 
-/// Parses the first line of a mapping: its range, its access, its offset, its device, its file's number, and its name.
+/// Parses the first line of a mapping: its range, its access, its offset, the device and the inode number of its file,
+/// and its name.
 #[cold]
 fn header(line: &[u8], at: usize) -> Option<KernelMapping> {
     let mut rest = line;

@@ -51,7 +51,7 @@ pub(super) fn prepare() {
         return;
     }
     let pointer = block.wrapping_add(side);
-    // Allocations of the loader here are not blocks of the program.
+    // While this field is set, allocations of the loader go to the engine's memory: they are not blocks of the program.
     slot().engine_thread.set(u16::MAX);
     // SAFETY: the place has room on both sides for all thread-locals and for the C library's data.
     let made = unsafe { allocate(pointer.cast()) };
@@ -66,7 +66,7 @@ pub(super) fn prepare() {
     START.store(block.expose_provenance(), Ordering::Release);
 }
 
-/// Adds the maximum size that a module needs.
+/// Adds the maximum size that the thread-locals of a module need.
 unsafe extern "C" fn add_size(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
     // SAFETY: the loader passes a record that is valid during the call.
     let info = unsafe { &*info };

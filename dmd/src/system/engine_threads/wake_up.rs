@@ -55,7 +55,7 @@ fn close(descriptor: c_int) {
     unsafe { libc::close(descriptor) };
 }
 
-/// The number of a descriptor's file; 0 if the descriptor is closed.
+/// The inode number of a descriptor's file; 0 if the descriptor is closed.
 fn inode(descriptor: c_int) -> u64 {
     let mut found = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: `found` has room for the answer, and the call accepts any number.

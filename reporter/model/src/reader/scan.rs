@@ -28,7 +28,7 @@ pub struct TextScan<'t> {
 }
 
 impl<'t> TextScan<'t> {
-    /// A cursor at the start of `text`. `last`: the document ends with this text.
+    /// A cursor at the start of `text`. `last` is whether the document ends with this text.
     #[inline]
     pub fn new(text: &'t str, last: bool) -> Self {
         Self { text, at: 0, last }

@@ -62,7 +62,7 @@ struct LinkKey {
     lengths: usize,
 }
 
-/// The number of recent links, one for each value of the hash; a power of two.
+/// The number of places in each table of recent links (`hot` and `warm`); a power of two.
 const HOT: usize = 256;
 
 #[derive(Debug)]

@@ -21,7 +21,7 @@ pub(super) trait WithoutRawApi<K, V> {
 
 impl<K, V, S> WithoutRawApi<K, V> for DashMap<K, V, S> {}
 
-/// Replaces a shard, and all types that a shard returns. No value of this type exists.
+/// Replaces a shard, the guard of a shard, and the table in it. No value of this type exists.
 pub(super) struct HiddenShard<K, V>(Infallible, PhantomData<(K, V)>);
 
 impl<K, V> HiddenShard<K, V> {
