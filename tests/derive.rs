@@ -645,3 +645,76 @@ fn recursion_through_an_associated_type() {
     let parent: Parent<Same> = Parent { children: vec![Parent { children: vec![] }] };
     assert_eq!(computed_size_of(&parent), size_of::<Parent<Same>>());
 }
+
+/// The compiler accepts each field whose type has an impl, although a part of the type has none.
+mod with_names_of_std {
+    use std::marker::PhantomData;
+
+    use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading};
+
+    #[derive(Default)]
+    pub(crate) struct NoImpl;
+
+    pub(crate) trait Shape {}
+
+    /// Owns no `T`.
+    #[derive(Default)]
+    pub(crate) struct Vec<T>(PhantomData<T>);
+
+    impl<T> MallocSizeOf for Vec<T> {
+        fn size_of_excluding_this<R: Reading>(&self, _: &mut MallocSizeOfOps<R>) -> usize {
+            1
+        }
+    }
+
+    pub(crate) trait Word {}
+
+    impl Word for NoImpl {}
+
+    /// A type whose parameter has a bound.
+    #[derive(Default)]
+    pub(crate) struct Mutex<T: Word>(PhantomData<T>);
+
+    impl<T: Word> MallocSizeOf for Mutex<T> {
+        fn size_of_excluding_this<R: Reading>(&self, _: &mut MallocSizeOfOps<R>) -> usize {
+            2
+        }
+    }
+
+    #[derive(Default)]
+    pub(crate) struct HashMap<K, V>(PhantomData<(K, V)>);
+
+    impl<K, V> MallocSizeOf for HashMap<K, V> {
+        fn size_of_excluding_this<R: Reading>(&self, _: &mut MallocSizeOfOps<R>) -> usize {
+            4
+        }
+    }
+
+    impl MallocSizeOf for Box<dyn Shape> {
+        fn size_of_excluding_this<R: Reading>(&self, _: &mut MallocSizeOfOps<R>) -> usize {
+            8
+        }
+    }
+
+    #[derive(Default, MallocSizeOf)]
+    pub(crate) struct Fields {
+        own: Vec<NoImpl>,
+        nested: Option<Vec<Vec<NoImpl>>>,
+        locked: (Mutex<NoImpl>, Vec<NoImpl>),
+        map: HashMap<NoImpl, Vec<NoImpl>>,
+        boxed: Option<Box<dyn Shape>>,
+    }
+
+    /// The bound is on the whole field, and not on its parts.
+    #[derive(MallocSizeOf)]
+    #[malloc_size_of(bound = "(Option<T>, Box<dyn Fn(T)>): MallocSizeOf")]
+    pub(crate) struct WholeBound<T>(pub(crate) (Option<T>, Box<dyn Fn(T)>));
+}
+
+#[test]
+fn a_field_with_an_impl_compiles_whatever_its_parts_are() {
+    use with_names_of_std::{Fields, WholeBound};
+
+    assert_eq!(computed_size_of(&Fields::default()), 1 + 2 + 1 + 4);
+    assert_eq!(computed_size_of(&WholeBound::<Box<u32>>((Some(Box::new(1)), Box::new(|_| {})))), 4);
+}

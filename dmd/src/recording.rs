@@ -494,8 +494,9 @@ impl Observer for ProcessRecording {
         self.forked_from.store(self.process.swap(std::process::id(), Ordering::Relaxed), Ordering::Relaxed);
         self.since.store(clock::nanoseconds(), Ordering::Relaxed);
         self.lost.store(0, Ordering::Relaxed);
-        // Events that the parent has lost are missing only in the parent's file.
+        // Events and blocks that the parent has lost are missing only in the parent's file.
         self.lost_before.store(observers::lost(), Ordering::Relaxed);
+        self.dropped_before.store(ENGINE.dropped(), Ordering::Relaxed);
         let options = ENGINE.setup().options;
         // A request starts a recording only for the parent.
         let begins = options.children && options.record.is_some();

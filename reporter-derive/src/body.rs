@@ -1,15 +1,16 @@
 //! The body of a method: the code for each field of a type.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Ident, Path, Type};
 
 use crate::ast::{TypeBody, TypeField, TypeInput};
 use crate::attr::FieldRule;
+use crate::blame::blaming;
 use crate::bounds::owns_nothing;
 use crate::group::{self, FieldCode, MatchSubject, PartJoin};
-use crate::hygiene::{as_own_tokens, at, krate, local, member_name, reading, respanned};
+use crate::hygiene::{at, krate, local, member_name, reading, respanned};
 use crate::mirror;
 
 /// The code for all fields: `each` returns the code for one field, and `joint` joins these parts.
@@ -63,16 +64,17 @@ fn subject(input: &TypeInput, krate: Path) -> MatchSubject {
     MatchSubject { krate, value: mirror::value(), path: mirror::pattern_path(remote), rest }
 }
 
-/// The expression for whether a field's type can own heap.
-pub(crate) fn needs_walk(field: &TypeField, krate: &Path) -> TokenStream {
-    impl_item(field, krate, "NEEDS_WALK")
+/// Whether a field's type can own heap.
+pub(crate) fn needs_walk(field: &TypeField, input: &TypeInput) -> TokenStream {
+    impl_item(field, input, "NEEDS_WALK")
 }
 
 /// Names an item of the impl of the field's type. The derived impls of `MallocSizeOf` and `AddSizeOf` name all items
 /// with the same tokens and spans. The compiler shows equal errors only once, so a type without an impl gives one
 /// error.
-fn impl_item(field: &TypeField, krate: &Path, item: &str) -> TokenStream {
-    let (ty, item) = (as_own_tokens(field.ty.to_token_stream()), Ident::new(item, at(field.span)));
+fn impl_item(field: &TypeField, input: &TypeInput, item: &str) -> TokenStream {
+    let (krate, ty) = (krate(input), blaming(&field.ty, input));
+    let item = Ident::new(item, at(field.span));
     quote_spanned!(at(field.span)=> <#ty as #krate::MallocSizeOf>::#item)
 }
 
@@ -95,7 +97,7 @@ pub(crate) fn part(
         }
         FieldRule::Measure => {
             let (needs_walk, walk) =
-                (needs_walk(field, &krate), impl_item(field, &krate, "size_of_excluding_this"));
+                (needs_walk(field, input), impl_item(field, input, "size_of_excluding_this"));
             Some(quote!(#measured::typed_part(#ops, #edge, #value, #needs_walk, #walk)))
         }
         // The function may take the field itself or a value behind the field. The compiler infers from the function

@@ -101,17 +101,11 @@ impl OwnedParameters<'_> {
         if segments.last().is_some_and(|last| POINTERS.iter().any(|pointer| last.ident == pointer)) {
             return;
         }
-        if let Some(own) = &ty.qself {
-            // `<T as Trait>::Type` belongs to `T`, but a value of this type need not contain a `T`.
-            if self.parameters.iter().any(|parameter| names(own.ty.to_token_stream(), parameter)) {
-                self.add(Type::Path(ty.clone()));
-            }
-            return;
-        }
-        if ty.path.leading_colon.is_none()
-            && segments.first().is_some_and(|first| self.parameters.contains(&&first.ident))
-        {
+        if is_of_parameter(ty, &self.parameters) {
             return self.add(Type::Path(ty.clone()));
+        }
+        if ty.qself.is_some() {
+            return;
         }
         for segment in segments {
             if let PathArguments::AngleBracketed(arguments) = &segment.arguments {
@@ -134,6 +128,18 @@ impl OwnedParameters<'_> {
         let text = ty.to_token_stream().to_string();
         if !self.found.iter().any(|found| found.to_token_stream().to_string() == text) {
             self.found.push(ty);
+        }
+    }
+}
+
+/// Whether the path is a parameter, or a type of a parameter, such as `T::Item` and `<T as Trait>::Type`. Such a type
+/// belongs to `T`, but a value of this type need not contain a `T`.
+pub(crate) fn is_of_parameter(ty: &TypePath, parameters: &[&Ident]) -> bool {
+    match &ty.qself {
+        Some(own) => parameters.iter().any(|parameter| names(own.ty.to_token_stream(), parameter)),
+        None => {
+            ty.path.leading_colon.is_none()
+                && ty.path.segments.first().is_some_and(|first| parameters.contains(&&first.ident))
         }
     }
 }

@@ -34,17 +34,16 @@ pub(crate) fn derive(tokens: TokenStream) -> TokenStream {
 }
 
 fn expand(input: &TypeInput) -> TokenStream {
-    let krate = krate(input);
     let needs_walk = input.fields().filter_map(|field| match field.rule {
         FieldRule::Measure if owns_nothing(&field.ty) => None,
-        FieldRule::Measure => Some(needs_walk(field, &krate)),
+        FieldRule::Measure => Some(needs_walk(field, input)),
         FieldRule::With(_) | FieldRule::Each(_) | FieldRule::StatedBy(_) => Some(quote!(true)),
         FieldRule::Ignore => None,
     });
     let needs_walk = chain(needs_walk.collect(), &quote!(||), &quote!(false));
     let sum = PartJoin { all: &|parts| chain(parts, &quote!(+), &quote!(0)), end: TokenStream::new() };
     let body = body(input, &|field, edge, value| part(field, input, edge, value), &sum);
-    let sums = implementation(input, &bounded(input, &krate), &needs_walk, &body);
+    let sums = implementation(input, &bounded(input, &krate(input)), &needs_walk, &body);
     let splits = split::expand(input);
     quote!(#sums #splits)
 }

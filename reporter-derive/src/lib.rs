@@ -11,6 +11,7 @@ use proc_macro::TokenStream;
 
 mod ast;
 mod attr;
+mod blame;
 mod body;
 mod bounds;
 mod check;

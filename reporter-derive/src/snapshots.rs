@@ -53,6 +53,22 @@ fn structs() {
     );
 }
 
+/// Types in the form in which the compiler blames the part without an impl.
+#[test]
+fn parts_without_an_impl() {
+    check(
+        "parts",
+        quote!(
+            struct Parts {
+                sites: HashMap<Key, Vec<Page>>,
+                pair: (Page, std::sync::Mutex<Key>, Option<u8>),
+                boxed: Option<Box<dyn Shape>>,
+                locked: Mutex<u8>,
+            }
+        ),
+    );
+}
+
 #[test]
 fn enums() {
     check(

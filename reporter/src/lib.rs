@@ -114,7 +114,7 @@ pub mod __private {
     pub use crate::measure::reading::SealedReading;
     pub use crate::measure::stack_guard::apart;
     pub use crate::measure::stated::bytes;
-    pub use crate::measure::{AddSizeOf, Edge, MallocSizeOfEach, SkipReason};
+    pub use crate::measure::{AddSizeOf, Edge, MallocSizeOfEach, Measurable, MeasurableIn, SkipReason};
     #[cfg(feature = "live")]
     pub use crate::platform::{ThreadHost, host_threads};
     pub use crate::reporting::isolation::contain;

@@ -36,6 +36,9 @@ pub use add_size_of::{AddSizeOf, add_size_of};
 pub use block::{Edge, WalkedBlock};
 pub use erased::ErasedMallocSizeOf;
 pub use malloc_size_of::{MallocSizeOfEach, OwningPointer, SizeOfIncludingThis};
+// Here the compiler's messages can name these traits without a path.
+#[doc(hidden)]
+pub use malloc_size_of::{Measurable, MeasurableIn};
 pub use reading::{ComputedReading, ErasedReading, MeasuredReading, WalkObserver};
 pub use size_summary::{SizeSummary, SummaryReading, size_summary};
 pub use size_tree::{SizeTree, computed_size_tree};

@@ -81,7 +81,8 @@ impl HeapDiff {
             .limit(if json { shown } else { usize::MAX })
             .types(!json)
             .without_lines(true)
-            .estimate(true);
+            .estimate(true)
+            .resident(self.resident);
         // A filter is plain text here: the backslash keeps a `!` from inverting it.
         if let Some(text) = filter {
             options = options.filter(StackFilter::new(&format!("\\{text}")));
@@ -89,7 +90,8 @@ impl HeapDiff {
         let analysis = Analysis::difference(before, after, &options)
             .map_err(|error| Failure::File(second.display().to_string(), error.into()))?;
         if filter.is_none() && analysis.is_empty() {
-            say(&format!("{} and {} have the same blocks", first.display(), second.display()));
+            let pages = if self.resident { " with the same resident bytes" } else { "" };
+            say(&format!("{} and {} have the same blocks{pages}", first.display(), second.display()));
         }
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
         let written = match json {

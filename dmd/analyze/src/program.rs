@@ -13,6 +13,7 @@ mod history;
 mod holder;
 mod leaks;
 mod line;
+mod mapping_caller;
 mod node;
 mod overview;
 mod resident_memory;

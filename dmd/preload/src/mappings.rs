@@ -31,6 +31,14 @@ unsafe fn mmap_by_number(
     core::ptr::with_exposed_provenance_mut(mapped as usize)
 }
 
+/// Records a new mapping. Inlined, so that the hook's frame is the innermost of the stack.
+#[inline(always)]
+fn record(mapped: *mut c_void, bytes: usize) {
+    if mapped != libc::MAP_FAILED && is_recorded() {
+        record_mapping(mapped.expose_provenance(), whole_pages(bytes));
+    }
+}
+
 /// Behaves as C's function of this name.
 ///
 /// # Safety
@@ -51,13 +59,11 @@ pub(crate) unsafe extern "C" fn mmap(
         // SAFETY: the program guarantees the contract.
         false => unsafe { mmap_by_number(at, bytes, access, flags, file, offset) },
     };
-    if mapped != libc::MAP_FAILED && is_recorded() {
-        record_mapping(mapped.expose_provenance(), whole_pages(bytes));
-    }
+    record(mapped, bytes);
     mapped
 }
 
-/// Behaves as C's function of this name: on these systems, it is the same as [`mmap`].
+/// Behaves as C's function of this name: on these systems, it has the same arguments as [`mmap`].
 ///
 /// # Safety
 ///
@@ -73,13 +79,11 @@ pub(crate) unsafe extern "C" fn mmap64(
 ) -> *mut c_void {
     let mapped = match real::are_known() {
         // SAFETY: the real functions are known, and the program guarantees the contract.
-        true => unsafe { real::mmap(at, bytes, access, flags, file, offset) },
+        true => unsafe { real::mmap64(at, bytes, access, flags, file, offset) },
         // SAFETY: the program guarantees the contract.
         false => unsafe { mmap_by_number(at, bytes, access, flags, file, offset) },
     };
-    if mapped != libc::MAP_FAILED && is_recorded() {
-        record_mapping(mapped.expose_provenance(), whole_pages(bytes));
-    }
+    record(mapped, bytes);
     mapped
 }
 

@@ -114,6 +114,14 @@ functions! {
         file: c_int,
         offset: libc::off_t
     ) -> *mut c_void;
+    mmap64(
+        at: *mut c_void,
+        bytes: usize,
+        access: c_int,
+        flags: c_int,
+        file: c_int,
+        offset: libc::off64_t
+    ) -> *mut c_void;
     munmap(at: *mut c_void, bytes: usize) -> c_int;
     mremap(at: *mut c_void, bytes: usize, new_bytes: usize, flags: c_int, new_at: *mut c_void) -> *mut c_void;
     sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;

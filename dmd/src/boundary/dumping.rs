@@ -122,6 +122,9 @@ fn write_here(output: &DumpOutput) -> c_int {
 }
 
 pub(crate) unsafe extern "C" fn local_reset(options: *const c_char) -> c_int {
+    if !ENGINE.records() {
+        return NOT_RUNNING;
+    }
     // SAFETY: the caller passes a string that ends in 0.
     let words = unsafe { CStr::from_ptr(options) }.to_bytes();
     // The options keep references to the words, so the words are never freed.
@@ -171,7 +174,7 @@ pub(crate) fn process_ends() {
         // A signal handler has interrupted an allocation and ends the process. The allocation never continues: if it
         // holds a lock, a dump would wait forever for this lock.
         if !fork::locks_are_free() {
-            return log::say(format_args!("no dump: the process ends in the middle of an allocation"));
+            return log::say_failure(format_args!("no dump: the process ends in the middle of an allocation"));
         }
         slot().guard.clear();
     }

@@ -147,7 +147,7 @@ pub(crate) extern "C" fn DMDClearReports() {
     clear_reports();
 }
 
-/// C, for tests: forgets all blocks, and continues with other options. Returns 0, or `EINVAL`.
+/// C, for tests: forgets all blocks, and continues with other options. Returns 0, `EINVAL`, or -1 if DMD records nothing.
 ///
 /// # Safety
 ///

@@ -49,6 +49,8 @@ pub(crate) struct MemoryJoin {
     area: usize,
     /// Whether a chunk is missing because memory was short.
     is_short: bool,
+    /// The number of mappings that hooks could not record.
+    lost: u64,
 }
 
 /// The reason why the resident memory is not known: the kernel's file, and its error.
@@ -72,10 +74,15 @@ impl MemoryJoin {
         let unreadable = |file| move |error| MemoryUnreadable { file, error };
         let mappings = KernelMappings::read().map_err(unreadable("/proc/self/smaps"))?;
         let wanted = mappings.all.iter().filter(|mapping| mapping.has_pages());
-        let wanted = wanted.map(|mapping| PagesWanted { range: mapping.range(), resident: mapping.resident });
+        let wanted = wanted.map(|mapping| PagesWanted {
+            range: mapping.range(),
+            resident: mapping.resident,
+            is_anonymous: mappings.is_anonymous(mapping),
+        });
         let pages = PageMap::read(wanted).map_err(unreadable("/proc/self/pagemap"))?;
-        let (areas, threads) = areas(&mappings, modules, &pages).map_err(unreadable("memory"))?;
-        Ok(Self { mappings, pages, areas, threads, chunks: pages::list(), near: 0, area: 0, is_short: false })
+        let (areas, threads, lost) = areas(&mappings, modules, &pages).map_err(unreadable("memory"))?;
+        let chunks = pages::list();
+        Ok(Self { mappings, pages, areas, threads, chunks, near: 0, area: 0, is_short: false, lost })
     }
 
     /// Forgets all blocks.
@@ -170,6 +177,9 @@ impl MemoryJoin {
         if self.mappings.is_changing {
             json.boolean("changing", true)?;
         }
+        if self.lost > 0 {
+            json.number("lost", self.lost)?;
+        }
         json.open("list", '[')?;
         let amounts = self.amounts()?;
         for (area, pages) in self.areas.iter().zip(&amounts) {
@@ -254,12 +264,12 @@ impl MemoryJoin {
     }
 }
 
-/// The areas of all mappings, and the names of threads.
+/// The areas of all mappings, the names of threads, and the number of mappings that hooks could not record.
 fn areas(
     mappings: &KernelMappings,
     modules: &DumpModules,
     pages: &PageMap,
-) -> io::Result<(DumpVec<MemoryArea>, DumpVec<ThreadLabel>)> {
+) -> io::Result<(DumpVec<MemoryArea>, DumpVec<ThreadLabel>, u64)> {
     let mut all = areas::mapping_areas(mappings, modules)?;
     if ENGINE.is_preloaded() {
         // The areas of the engine's own library belong to the engine.
@@ -275,10 +285,11 @@ fn areas(
     let is_unknown = |owner| owner == AreaOwner::Unknown;
     let all = areas::overlay(&all, &areas::engine_ranges()?, is_unknown)?;
     let is_mapped = |owner| matches!(owner, AreaOwner::Unknown | AreaOwner::File);
-    let all = areas::overlay(&all, &areas::program_ranges()?, is_mapped)?;
+    let (mapped, lost) = areas::program_ranges()?;
+    let all = areas::overlay(&all, &mapped, is_mapped)?;
     let (stacks, threads) = areas::thread_stacks(&all, mappings)?;
     let all = areas::overlay(&all, &stacks, AreaOwner::may_be_stack)?;
     let arenas = areas::arena_ranges(&all, mappings, pages)?;
     let all = areas::overlay(&all, &arenas, is_unknown)?;
-    Ok((all, threads))
+    Ok((all, threads, lost))
 }

@@ -7,6 +7,9 @@ use crate::tables::stack::Caller;
 use crate::tables::thread;
 use crate::tables::trace_id::TraceId;
 
+/// The end of the addresses of programs, on processors with the longest addresses.
+const MOST_ADDRESS: usize = 1 << 56;
+
 impl Engine {
     /// Records a mapping. `caller` is the hook.
     #[inline(never)]
@@ -26,8 +29,10 @@ impl Engine {
         if !self.records() || !slot::has_room() {
             return None;
         }
+        // The kernel refuses a range that no program can have.
+        let end = start.checked_add(bytes).filter(|end| *end <= MOST_ADDRESS)?;
         let _inside = Inside::enter()?;
-        MAPPINGS.hold().remove(start, start.saturating_add(bytes))
+        MAPPINGS.hold().remove(start, end)
     }
 
     /// Records a mapping again, because the kernel did not remove it.

@@ -9,6 +9,7 @@ use super::sampling::{LARGEST_MEAN, NO_SESSION};
 use super::{Engine, SAMPLED};
 use crate::options::Options;
 use crate::system::slot::Inside;
+#[cfg(target_os = "linux")]
 use crate::tables::mappings::MAPPINGS;
 use crate::tables::pending::PendingEvents;
 use crate::tables::{observers, thread};
@@ -90,6 +91,7 @@ impl Engine {
         thread::for_each_pending(PendingEvents::clear);
         self.peak().clear(self.tree());
         // Between two sessions, the program may remove a mapping, and the kernel may give its addresses out again.
+        #[cfg(target_os = "linux")]
         MAPPINGS.hold().clear();
     }
 }

@@ -49,6 +49,9 @@ impl Lock {
 
     /// Takes the lock, unless another thread holds it.
     pub(crate) fn try_hold(&self) -> Option<LockGuard<'_>> {
+        if slot().forking.get() {
+            return Some(LockGuard(None));
+        }
         count(1);
         if self.exchange(FREE, this_thread()) {
             return Some(LockGuard(Some(self)));

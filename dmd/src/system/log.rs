@@ -51,9 +51,17 @@ pub(crate) fn mention(line: fmt::Arguments<'_>) {
 
 /// Writes one line about a problem that no dump contains, or a line that the user requested.
 pub(crate) fn say(line: fmt::Arguments<'_>) {
+    if !QUIET.load(Ordering::Relaxed) {
+        say_failure(line);
+    }
+}
+
+/// Writes one line even in quiet mode: the reason why a dump is missing. Like [`say`], it writes nothing if the program
+/// has put another file in the place of stderr.
+pub(crate) fn say_failure(line: fmt::Arguments<'_>) {
     keeping_errno(|| {
         let known = [STDERR[0].load(Ordering::Relaxed), STDERR[1].load(Ordering::Relaxed)];
-        if !QUIET.load(Ordering::Relaxed) && standard_error::identity() == Some(known) {
+        if standard_error::identity() == Some(known) {
             say_anyway(line);
         }
     });

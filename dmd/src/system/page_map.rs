@@ -37,6 +37,8 @@ pub(crate) struct PagesWanted {
     pub(crate) range: Range<usize>,
     /// The bytes in memory, as the kernel counts them for the mapping. They do not include pages of zeros.
     pub(crate) resident: u64,
+    /// Whether the mapping has private memory without a file.
+    pub(crate) is_anonymous: bool,
 }
 
 /// The pages of some mappings.
@@ -99,9 +101,11 @@ impl PageMap {
         let mut has_scan = true;
         for wanted in wanted {
             if has_scan {
+                let begun = map.runs.len();
                 match map.scan(&file, &wanted.range) {
-                    Ok(()) => continue,
-                    // The kernel is older, or a sandbox does not know the request.
+                    Ok(resident) if !map.may_have_huge_zeros(&wanted, resident) => continue,
+                    Ok(_) => map.runs.truncate(begun),
+                    // An older kernel, or a sandbox that does not know the request.
                     Err(_) => has_scan = false,
                 }
             }
@@ -110,9 +114,17 @@ impl PageMap {
         Ok(map)
     }
 
+    /// Whether a scan may have counted a huge page of zeros: some kernels do not mark it in scans.
+    fn may_have_huge_zeros(&self, wanted: &PagesWanted, resident: u64) -> bool {
+        let huge = (self.page * (self.page / size_of::<u64>())) as u64;
+        wanted.is_anonymous && resident >= wanted.resident + huge
+    }
+
+    /// Adds the pages of a range. Returns the bytes in memory.
     #[cold]
-    fn scan(&mut self, file: &RawFile, range: &Range<usize>) -> io::Result<()> {
+    fn scan(&mut self, file: &RawFile, range: &Range<usize>) -> io::Result<u64> {
         let begun = self.runs.len();
+        let mut resident = 0;
         let mut found = [ScannedRange { start: 0, end: 0, categories: 0 }; SCANNED];
         let mut start = range.start as u64;
         while start < range.end as u64 {
@@ -139,6 +151,7 @@ impl PageMap {
             for range in found.iter().take(count) {
                 if range.categories & IS_ZERO_PAGE == 0 {
                     let swapped = range.categories & IS_PRESENT == 0;
+                    resident += if swapped { 0 } else { range.end - range.start };
                     self.add(range.start as usize..range.end as usize, swapped)?;
                 }
             }
@@ -147,16 +160,18 @@ impl PageMap {
             }
             start = request.walk_end;
         }
-        Ok(())
+        Ok(resident)
     }
 
     /// Reads an entry for each page, for older kernels. The map does not mark pages of zeros. The entry of such a page
-    /// has neither the bit for files nor the bit for exclusive pages. If a mapping has as many of these entries as it
-    /// has present pages beyond the kernel's count of resident pages, then these pages are pages of zeros.
+    /// has neither the bit for files nor the bit for exclusive pages; a page that a fork shares has neither, too. If the
+    /// kernel's count of resident pages is nearer to the count of present pages without these entries than to the count
+    /// with them, then these pages are pages of zeros. The entry of a huge page of zeros has the bit for files, even in a
+    /// mapping without a file.
     #[cold]
     fn read_entries(&mut self, file: &RawFile, wanted: &PagesWanted) -> io::Result<()> {
         const ENTRY: usize = size_of::<u64>();
-        let PagesWanted { range, resident } = wanted;
+        let PagesWanted { range, resident, is_anonymous } = wanted;
         let begun = self.runs.len();
         let (mut present, mut alike) = (0, 0);
         for counts_alike in [true, false] {
@@ -170,6 +185,10 @@ impl PageMap {
                 }
                 let (entries, _) = bytes[..pages * ENTRY].as_chunks::<ENTRY>();
                 for entry in entries.iter().map(|entry| u64::from_ne_bytes(*entry)) {
+                    if *is_anonymous && entry & (PRESENT | FILE) == PRESENT | FILE {
+                        at += self.page;
+                        continue;
+                    }
                     let looks_zero = entry & PRESENT != 0 && entry & (FILE | EXCLUSIVE) == 0;
                     if counts_alike {
                         present += u64::from(entry & PRESENT != 0);
@@ -181,7 +200,8 @@ impl PageMap {
                     at += self.page;
                 }
             }
-            let are_zeros = alike > 0 && (present - alike) * self.page as u64 == *resident;
+            let counted = *resident / self.page as u64;
+            let are_zeros = alike > 0 && counted.abs_diff(present - alike) < counted.abs_diff(present);
             if !are_zeros {
                 break;
             }
@@ -247,5 +267,103 @@ mod tests {
         check(3 * 4096 - 16, 3 * 4096 + 16, 16, 16);
         check(0, 1 << 20, 3 * 4096, 4096);
         check(9 * 4096, 10 * 4096, 0, 0);
+    }
+
+    /// Memory of known shapes, read in both ways.
+    #[cfg(target_os = "linux")]
+    mod both_ways {
+        use super::*;
+
+        const MIB: usize = 1 << 20;
+
+        struct Shape(*mut u8, usize);
+
+        impl Shape {
+            fn new(bytes: usize) -> Self {
+                let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+                let access = libc::PROT_READ | libc::PROT_WRITE;
+                // SAFETY: a new mapping anywhere.
+                let start = unsafe { libc::mmap(core::ptr::null_mut(), bytes, access, flags, -1, 0) };
+                assert_ne!(start, libc::MAP_FAILED);
+                let shape = Self(start.cast(), bytes);
+                shape.advise(libc::MADV_NOHUGEPAGE);
+                shape
+            }
+
+            fn advise(&self, advice: i32) {
+                // SAFETY: the range is this mapping.
+                unsafe { libc::madvise(self.0.cast(), self.1, advice) };
+            }
+
+            fn bytes(&mut self) -> &mut [u8] {
+                // SAFETY: the mapping lives as long as this value, and has one reference at a time.
+                unsafe { core::slice::from_raw_parts_mut(self.0, self.1) }
+            }
+
+            /// The pages by scans, and by entries.
+            fn read(&self, resident: usize) -> [Vec<PageRun>; 2] {
+                let range = self.0.addr()..self.0.addr() + self.1;
+                let wanted = PagesWanted { range, resident: resident as u64, is_anonymous: true };
+                let file = RawFile::open(c"/proc/thread-self/pagemap").unwrap();
+                let mut entries = PageMap { runs: pages::list(), page: page_size() as usize };
+                entries.read_entries(&file, &wanted).unwrap();
+                let any = PageMap::read([wanted].into_iter()).unwrap();
+                [any, entries].map(|map| map.runs.iter().copied().collect())
+            }
+
+            fn check(&self, resident: usize, ranges: &[Range<usize>]) {
+                let start = self.0.addr();
+                let run = |range: &Range<usize>| PageRun {
+                    start: start + range.start,
+                    end: start + range.end,
+                    swapped: false,
+                };
+                let expected: Vec<PageRun> = ranges.iter().map(run).collect();
+                assert_eq!(self.read(resident), [expected.clone(), expected]);
+            }
+        }
+
+        impl Drop for Shape {
+            fn drop(&mut self) {
+                // SAFETY: the mapping belongs to this value.
+                unsafe { libc::munmap(self.0.cast(), self.1) };
+            }
+        }
+
+        #[test]
+        fn written_pages_are_resident() {
+            let page = page_size() as usize;
+            let mut shape = Shape::new(64 * MIB);
+            shape.check(0, &[]);
+            // More entries than are read at once.
+            for at in [3, 4, 5, ENTRIES, 2 * ENTRIES + 1] {
+                shape.bytes()[at * page] = 1;
+            }
+            let range = |first: usize, last: usize| first * page..(last + 1) * page;
+            let last = 2 * ENTRIES + 1;
+            shape.check(5 * page, &[range(3, 5), range(ENTRIES, ENTRIES), range(last, last)]);
+        }
+
+        #[test]
+        fn pages_of_zeros_are_not_resident() {
+            let page = page_size() as usize;
+            let mut shape = Shape::new(MIB);
+            let read = shape.bytes().iter().step_by(page).map(|byte| u32::from(*byte)).sum::<u32>();
+            assert_eq!(read, 0);
+            shape.check(0, &[]);
+            shape.bytes()[8 * page] = 1;
+            shape.bytes()[10 * page] = 1;
+            shape.check(2 * page, &[8 * page..9 * page, 10 * page..11 * page]);
+        }
+
+        #[test]
+        fn huge_pages_of_zeros_are_not_resident() {
+            let mut shape = Shape::new(8 * MIB);
+            shape.advise(libc::MADV_HUGEPAGE);
+            let read = shape.bytes().iter().step_by(2 * MIB).map(|byte| u32::from(*byte)).sum::<u32>();
+            assert_eq!(read, 0);
+            // Without huge pages in the system, these are small pages of zeros.
+            shape.check(0, &[]);
+        }
     }
 }

@@ -1,5 +1,9 @@
 //! The resident memory of dumps: of blocks, of mappings, and of the whole process.
 
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+
 use dmd::analyze::program::{MemoryArea, MemoryOwner, ProgramOptions, ResidentMemory, ResidentOwner};
 use dmd::analyze::{self, Analysis, AnalyzeOptions, RecordKind};
 use serde_json::Value;
@@ -21,15 +25,106 @@ fn number(object: &Value, key: &str) -> u64 {
     object.get(key).map_or(0, |number| number.as_u64().unwrap())
 }
 
+const OPTIONS: &str = "--mode=live --stacks=full --quiet";
+
 #[test]
 fn shapes_of_memory_have_the_expected_pages() {
     let folder = tempfile::tempdir().unwrap();
+    let output = succeed(preloaded(victim("resident"), OPTIONS).arg(folder.path()));
+    check_shapes(&output.stdout, &folder.path().join("dump.json"));
+}
+
+/// The request for ranges of pages is new in Linux 6.7: a filter makes the kernel look older.
+#[test]
+fn an_older_kernel_gives_the_same_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = preloaded(victim("resident"), OPTIONS);
+    // SAFETY: the function makes system calls only.
+    unsafe { command.pre_exec(refuse_scans) };
+    let output = succeed(command.arg(folder.path()));
+    check_shapes(&output.stdout, &folder.path().join("dump.json"));
+}
+
+/// Installs a filter that refuses `ioctl` with the request `PAGEMAP_SCAN`, as older kernels do.
+fn refuse_scans() -> std::io::Result<()> {
+    const SCAN: u32 = 0xc060_6610;
+    const NUMBER: u32 = 0;
+    /// The low half of the second argument.
+    const REQUEST: u32 = 24;
+    let load =
+        |k| libc::sock_filter { code: (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16, jt: 0, jf: 0, k };
+    let equals = |k, jf| libc::sock_filter {
+        code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
+        jt: 0,
+        jf,
+        k,
+    };
+    let answer = |k| libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k };
+    let mut filter = [
+        load(NUMBER),
+        equals(libc::SYS_ioctl as u32, 3),
+        load(REQUEST),
+        equals(SCAN, 1),
+        answer(libc::SECCOMP_RET_ERRNO | libc::ENOTTY as u32),
+        answer(libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: the call only gives rights up.
+    let gave_up = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    // SAFETY: the program is valid during the call.
+    let is_set = unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) };
+    if gave_up == 0 && is_set == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+#[test]
+fn a_page_map_that_may_not_be_read_is_a_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    // Another user writes the dump.
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    succeed(preloaded(victim("resident"), OPTIONS).arg(folder.path()).arg("unreadable"));
     let file = folder.path().join("dump.json");
-    let options = "--mode=live --stacks=full --quiet";
-    let output = succeed(preloaded(victim("resident"), options).arg(folder.path()));
-    let dump = read_dump(&file);
+    read_dump(&file);
+    let dump = analyze::read(&file).unwrap();
+    let error = dump.check_resident().unwrap_err().to_string();
+    assert!(error.contains("/proc/self/pagemap: Permission denied"), "{error}");
+    // The rest of the dump is there.
+    assert!(Analysis::new(dump, &AnalyzeOptions::new()).sums(RecordKind::Live).num > 0);
+}
+
+#[test]
+fn tens_of_thousands_of_mappings_add_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("dump.json");
+    let output = succeed(preloaded(victim("resident"), OPTIONS).arg(folder.path()).arg("many"));
+    check_shapes(&output.stdout, &file);
+    let dump = analyze::read(&file).unwrap();
+    let memory = dump.memory().unwrap();
+    assert!(memory.areas.len() > 60_000 && memory.lost_mappings == 0, "{}", memory.areas.len());
+}
+
+/// Each dump is whole. The rows add up, or the dump says that the memory changed meanwhile.
+#[test]
+fn memory_that_changes_meanwhile_is_marked() {
+    let folder = tempfile::tempdir().unwrap();
+    succeed(preloaded(victim("resident"), OPTIONS).arg(folder.path()).arg("busy"));
+    for dump in 0..20 {
+        let file = folder.path().join(format!("busy-{dump}.json"));
+        read_dump(&file);
+        let dump = analyze::read(&file).unwrap();
+        let memory = dump.memory().unwrap();
+        let sum = memory.areas.iter().map(|area| area.resident).sum::<u64>();
+        assert!(sum == memory.resident || memory.is_changing, "{sum} {}", memory.resident);
+        let table = ResidentMemory::new(&dump, &ProgramOptions::new()).unwrap();
+        let rows = table.rows.iter().map(|row| row.resident).sum::<i128>();
+        assert_eq!(rows, i128::from(memory.resident));
+    }
+}
+
+/// Compares a dump with the expectations that the victim printed.
+fn check_shapes(expected: &[u8], file: &Path) {
+    let dump = read_dump(file);
     let areas = dump["mappings"]["list"].as_array().unwrap();
-    for (kind, name, numbers) in expectations(&output.stdout) {
+    for (kind, name, numbers) in expectations(expected) {
         match (&*kind, &*numbers) {
             ("block", [requested, count, resident, swapped]) => {
                 let blocks = dump["blockList"].as_array().unwrap().iter();
@@ -42,6 +137,21 @@ fn shapes_of_memory_have_the_expected_pages() {
                     out += number(block, "swapped");
                 }
                 assert_eq!((found, usable - absent, out), (*count, *resident, *swapped), "{name}");
+            }
+            ("heap", [start, bytes, resident, swapped]) => {
+                // The kernel has one mapping for the whole heap.
+                let holds = |area: &&Value| {
+                    let area_start = u64::from_str_radix(area["start"].as_str().unwrap(), 16).unwrap();
+                    (area_start..area_start + number(area, "bytes")).contains(start)
+                };
+                let area = areas.iter().find(holds).unwrap();
+                assert_eq!((&area["owner"], number(area, "swapped")), (&"heap".into(), *swapped), "{name}");
+                let [all, here] = [number(area, "bytes"), number(area, "resident")];
+                // The other pages of the heap are not more than the blocks and the words between them need.
+                assert!(
+                    all >= *bytes && (*resident..*resident + (1 << 20)).contains(&here),
+                    "{name}: {area}"
+                );
             }
             ("area", [start, bytes, resident, swapped]) => {
                 let range = *start..start + bytes;
@@ -68,11 +178,11 @@ fn shapes_of_memory_have_the_expected_pages() {
             _ => panic!("{kind} {name} {numbers:?}"),
         }
     }
-    adds_up(&file);
+    adds_up(file);
 }
 
 /// The areas add up to the kernel's sum, and the blocks of areas to the blocks of the dump.
-fn adds_up(file: &std::path::Path) {
+fn adds_up(file: &Path) {
     let dump = analyze::read(file).unwrap();
     let memory = dump.memory().unwrap();
     let sum = memory.areas.iter().map(|area| area.resident).sum::<u64>();

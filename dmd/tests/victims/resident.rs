@@ -1,8 +1,10 @@
-//! Memory of known shapes. Usage: `resident FOLDER`, with `DMD` and `LD_PRELOAD` set. Prints the expectation for each
-//! shape, and writes `FOLDER/dump.json`:
+//! Memory of known shapes. Usage: `resident FOLDER [CASE]`, with `DMD` and `LD_PRELOAD` set. Writes `FOLDER/dump.json`.
+//! The cases are `unreadable` (the process may not read its page map), `many` (60,000 mappings), and `busy` (threads map
+//! and unmap memory while several dumps are written). Without a case, prints the expectation for each shape:
 //!
 //! - `block NAME REQUESTED COUNT RESIDENT SWAPPED`: blocks of a size, and their bytes in memory and in swap;
 //! - `area NAME START BYTES RESIDENT SWAPPED`: a range of addresses that this program has mapped;
+//! - `heap NAME START BYTES RESIDENT SWAPPED`: a range of the heap that `brk` extends;
 //! - `stack NAME LEAST`: the stack of a thread, and its least resident bytes.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "tells the test")]
@@ -13,6 +15,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
@@ -153,6 +156,36 @@ fn mappings(folder: &Path) {
     assert_ne!(moved, libc::MAP_FAILED);
     area("moved", moved.cast(), 3 * mib, mib, 0);
 
+    let (from, onto) = (map(8 * page, PRIVATE, -1), map(32 * page, PRIVATE, -1));
+    write(from, 8 * page);
+    write(onto, 32 * page);
+    let place = onto.wrapping_add(8 * page);
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+    // SAFETY: both mappings belong to this program, and `from` is not used again.
+    let moved = unsafe { libc::mremap(from.cast(), 8 * page, 16 * page, flags, place) };
+    assert_eq!(moved, place.cast());
+    // Eight pages on both sides, and eight moved pages of sixteen.
+    area("moved-onto", onto, 32 * page, 24 * page, 0);
+
+    let left = map(8 * page, PRIVATE, -1);
+    write(left, 8 * page);
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_DONTUNMAP;
+    // SAFETY: the mapping belongs to this program.
+    let moved = unsafe { libc::mremap(left.cast(), 8 * page, 8 * page, flags, null_mut::<u8>()) };
+    assert_ne!(moved, libc::MAP_FAILED);
+    // The old addresses stay mapped, without their pages.
+    area("moved-away", left, 8 * page, 0, 0);
+    area("moved-pages", moved.cast(), 8 * page, 8 * page, 0);
+
+    let kept = map(8 * page, PRIVATE, -1);
+    write(kept, 8 * page);
+    // SAFETY: the kernel refuses the length.
+    assert_ne!(unsafe { libc::munmap(kept.cast(), 1 << 62) }, 0);
+    // SAFETY: the kernel refuses a new length of 0.
+    let refused = unsafe { libc::mremap(kept.cast(), 8 * page, 0, libc::MREMAP_MAYMOVE) };
+    assert_eq!(refused, libc::MAP_FAILED);
+    area("refused", kept, 8 * page, 8 * page, 0);
+
     let cut = map(16 * page, PRIVATE, -1);
     write(cut, 16 * page);
     // SAFETY: these pages belong to this program, and are not used again.
@@ -186,6 +219,68 @@ fn mappings(folder: &Path) {
     area("huge-page", aligned, 2 * mib, resident, swapped);
 }
 
+/// The heap that `brk` extends, in the hands of the program: it takes whole pages, and gives pages inside back.
+fn heap() {
+    let page = page();
+    // SAFETY: the C library allows other callers of `sbrk`, and goes on behind their part.
+    let end = unsafe { libc::sbrk(64 * page as isize) };
+    assert_ne!(end.addr(), usize::MAX);
+    let start = end.wrapping_byte_add(end.align_offset(page)).cast::<u8>();
+    write(start, 32 * page);
+    assert!(advise(start, 8 * page, libc::MADV_DONTNEED));
+    println!("heap brk {} {} {} 0", start.addr(), 62 * page, 24 * page);
+}
+
+/// 60,000 mappings that the kernel cannot join: every second page has no access. The kernel allows 65,530.
+fn many() {
+    let page = page();
+    let (all, flags) = (map(60_000 * page, PRIVATE, -1), PRIVATE | libc::MAP_FIXED);
+    for at in (0..60_000).step_by(2) {
+        let place = all.wrapping_add(at * page);
+        // SAFETY: these pages belong to this program.
+        let mapped = unsafe { libc::mmap(place.cast(), page, libc::PROT_NONE, flags, -1, 0) };
+        assert_eq!(mapped, place.cast());
+    }
+    for at in (1..60_000).step_by(20) {
+        write(all.wrapping_add(at * page), page);
+    }
+    area("many", all, 60_000 * page, 3_000 * page, 0);
+}
+
+/// Threads that map and unmap memory, and move borders between mappings, while dumps are written.
+fn busy(folder: &Path) {
+    static ENDS: AtomicBool = AtomicBool::new(false);
+    let change = || {
+        let page = page();
+        while !ENDS.load(Ordering::Relaxed) {
+            let mapped = map(64 * page, PRIVATE, -1);
+            write(mapped, 32 * page);
+            // SAFETY: these pages belong to this program, and nobody reads them.
+            unsafe { libc::mprotect(mapped.wrapping_add(8 * page).cast(), 16 * page, libc::PROT_NONE) };
+            // SAFETY: these pages belong to this program, and are not used again.
+            assert_eq!(unsafe { libc::munmap(mapped.cast(), 64 * page) }, 0);
+        }
+    };
+    let threads: Vec<_> = (0..3).map(|_| thread::spawn(change)).collect();
+    for dump in 0..20 {
+        dmd::dump(folder.join(format!("busy-{dump}.json"))).unwrap();
+    }
+    ENDS.store(true, Ordering::Relaxed);
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+/// Takes the right to read the page map from the process.
+fn forbid_page_map() {
+    const NOBODY: u32 = 65_534;
+    // SAFETY: the call reads a number.
+    if unsafe { libc::geteuid() } == 0 {
+        // SAFETY: the call changes the user of the process, which has no other thread of the program.
+        assert_eq!(unsafe { libc::setuid(NOBODY) }, 0);
+    }
+    // SAFETY: the call changes who may look at the process.
+    assert_eq!(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) }, 0);
+}
+
 /// Touches a part of the stack.
 #[inline(never)]
 fn use_stack(bytes: usize) {
@@ -202,8 +297,20 @@ fn main() {
     // With huge pages, a written byte would take 2 MiB.
     // SAFETY: the call only forbids huge pages.
     unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
-    blocks();
-    mappings(folder.as_ref());
+    match std::env::args().nth(2).as_deref() {
+        Some("unreadable") => forbid_page_map(),
+        Some("many") => many(),
+        Some("busy") => return busy(folder.as_ref()),
+        Some(case) => panic!("{case}"),
+        None => {
+            blocks();
+            mappings(folder.as_ref());
+            heap();
+        }
+    }
+    if std::env::args().nth(2).is_some() {
+        return dmd::dump(Path::new(&folder).join("dump.json")).unwrap();
+    }
     let (ready, is_ready) = mpsc::channel();
     let (end, ends) = mpsc::channel::<()>();
     let body = move || {

@@ -122,9 +122,9 @@ impl Drop for PrivateFolder {
     }
 }
 
-/// Saves a dump to a file in `folder`, if there is an engine. The file appears when it is complete.
+/// Saves a dump to a file in `folder`, if an engine records the process. The file appears when it is complete.
 pub(super) fn save(folder: &Path, name: &str) -> io::Result<()> {
-    if !engine_abi::is_connected() {
+    if !engine_abi::is_running() {
         return Ok(());
     }
     let incomplete = PrivateFolder::new(folder)?;

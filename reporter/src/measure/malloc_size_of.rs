@@ -5,44 +5,92 @@ use super::ops::MallocSizeOfOps;
 use super::reading::{ComputedReading, MeasuredReading, Reading};
 use super::walk_state::WalkState;
 
-/// Measures the heap that a value owns. Derive it: `#[derive(MallocSizeOf)]`.
-///
-/// Corresponds to Firefox's `SizeOfExcludingThis`: it leaves out the value itself, which is in the block of its
-/// owner or on a stack. The heap of an owning pointer (`Box`, `Rc`, `Arc`) *is* its block and the contents of that
-/// block.
-///
-/// ```
-/// use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading};
-///
-/// struct Names(Vec<String>);
-///
-/// impl MallocSizeOf for Names {
-///     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-///         ops.field("0", &self.0)
-///     }
-/// }
-///
-/// let names = Names(vec!["ab".into()]);
-/// assert_eq!(memory_reporter::computed_size_of(&names), size_of::<String>() + 2);
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "the heap of `{Self}` cannot be measured",
-    label = "`{Self}` does not implement `MallocSizeOf`",
-    note = "if the type is yours, write `#[derive(MallocSizeOf)]` on it",
-    note = "if the type is a `dyn` value of your own trait, give the trait the supertrait `ErasedMallocSizeOf`, and write `memory_reporter::malloc_size_of_dyn!(TheTrait);`",
-    note = "if the type is from another crate, memory-reporter may have a feature for it, named after the crate and its major version: arc-swap1, arrayvec07, bitvec1, bumpalo3, bytes1, chrono04, compact_str010, dashmap6, either1, hashbrown017, indexmap2, lru018, num-bigint05, once_cell1, ordered-float5, parking_lot012, petgraph08, roaring011, serde_json1, slab04, slotmap1, smallvec1, smol_str03, thin-vec02, time03, tinyvec1, tokio1, triomphe01, url2, uuid1",
-    note = "if no such feature measures the type, put `#[malloc_size_of(with = path::to::function)]` or `#[malloc_size_of(ignore = \"reason\")]` on the field"
-)]
-pub trait MallocSizeOf {
-    /// Whether a value of this type can own heap. It is `false` for plain data, and the walk does not visit the
-    /// elements of a container of plain data.
-    ///
-    /// It is `true` for every type that puts values into blocks, such as `Vec` and `Box`, for any element type.
-    /// Otherwise the constant of a recursive type would depend on itself.
-    const NEEDS_WALK: bool = true;
+/// Writes a trait with the messages for types that cannot be measured.
+macro_rules! with_messages {
+    ($(#[$attribute:meta])* pub trait $name:ident $($rest:tt)*) => {
+        #[diagnostic::on_unimplemented(
+            message = "the heap of `{Self}` cannot be measured",
+            label = "`{Self}` does not implement `MallocSizeOf`",
+            note = "if the type is yours, write `#[derive(MallocSizeOf)]` on it, and on its type arguments",
+            note = "if the type is a `dyn` value of your own trait, give the trait the supertrait `ErasedMallocSizeOf`, and write `memory_reporter::malloc_size_of_dyn!(TheTrait);`",
+            note = "if the type is from another crate, memory-reporter may have a feature for it, named after the crate and its major version: arc-swap1, arrayvec07, bitvec1, bumpalo3, bytes1, chrono04, compact_str010, dashmap6, either1, hashbrown017, indexmap2, lru018, num-bigint05, once_cell1, ordered-float5, parking_lot012, petgraph08, roaring011, serde_json1, slab04, slotmap1, smallvec1, smol_str03, thin-vec02, time03, tinyvec1, tokio1, triomphe01, url2, uuid1",
+            note = "if no such feature measures the type, put `#[malloc_size_of(with = path::to::function)]` or `#[malloc_size_of(ignore = \"reason\")]` on the field"
+        )]
+        $(#[$attribute])*
+        pub trait $name $($rest)*
+    };
+}
 
-    /// The bytes of heap that this value owns, without the value itself.
-    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize;
+with_messages! {
+    /// Measures the heap that a value owns. Derive it: `#[derive(MallocSizeOf)]`.
+    ///
+    /// Corresponds to Firefox's `SizeOfExcludingThis`: it leaves out the value itself, which is in the block of its
+    /// owner or on a stack. The heap of an owning pointer (`Box`, `Rc`, `Arc`) *is* its block and the contents of that
+    /// block.
+    ///
+    /// ```
+    /// use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading};
+    ///
+    /// struct Names(Vec<String>);
+    ///
+    /// impl MallocSizeOf for Names {
+    ///     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+    ///         ops.field("0", &self.0)
+    ///     }
+    /// }
+    ///
+    /// let names = Names(vec!["ab".into()]);
+    /// assert_eq!(memory_reporter::computed_size_of(&names), size_of::<String>() + 2);
+    /// ```
+    pub trait MallocSizeOf {
+        /// Whether a value of this type can own heap. It is `false` for plain data, and the walk does not visit the
+        /// elements of a container of plain data.
+        ///
+        /// It is `true` for every container and pointer, for any element type. Otherwise the constant of a recursive
+        /// type would depend on itself.
+        const NEEDS_WALK: bool = true;
+
+        /// The bytes of heap that this value owns, without the value itself.
+        fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize;
+    }
+}
+
+with_messages! {
+    /// A type that can be measured. The derive names field types through this trait. Its only impl has
+    /// `do_not_recommend`, so the compiler's errors list no other types.
+    pub trait Measurable {
+        /// This type.
+        type Itself: ?Sized;
+
+        /// Another type, under the same condition.
+        type And<Other: ?Sized>: ?Sized;
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: MallocSizeOf + ?Sized> Measurable for T {
+    type Itself = T;
+    type And<Other: ?Sized> = Other;
+}
+
+with_messages! {
+    /// A part of the type `Whole`, if `Whole` can be measured. If not, the compiler's error is about the part.
+    #[diagnostic::on_unimplemented(
+        note = "if `{Self}` does implement `MallocSizeOf`, then a container around it in `{Whole}` does not"
+    )]
+    pub trait MeasurableIn<Whole: ?Sized> {
+        /// The whole type.
+        type Itself: ?Sized;
+
+        /// Another type, under the same condition.
+        type And<Other: ?Sized>: ?Sized;
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: ?Sized, Whole: MallocSizeOf + ?Sized> MeasurableIn<Whole> for T {
+    type Itself = Whole;
+    type And<Other: ?Sized> = Other;
 }
 
 /// A container that can pass each element to a function. So its elements may have foreign types, which cannot

@@ -44,4 +44,9 @@ fn resident_bytes_of_blocks_are_shown_and_compared() {
     let text = stdout(folder.path(), &["diff", "3.json", "35.json", "--resident"]);
     let row = text.lines().find(|line| line.ends_with("live blocks")).expect(&text);
     assert!(row.contains("+32.0"), "{row}");
+    // The blocks are the same; only their pages differ.
+    let site = text.lines().find(|line| line.contains(" main ")).expect(&text);
+    assert!(site.trim_start().starts_with("0 B      32.00 MiB     -32.00 MiB "), "{text}");
+    let same = stdout(folder.path(), &["diff", "3.json", "35.json"]);
+    assert!(!same.contains("main"), "{same}");
 }

@@ -119,6 +119,8 @@ pub struct MemoryByOwner {
     pub resident: u64,
     /// Whether threads of the program changed the memory while the dump read it, so that the areas may not add up.
     pub is_changing: bool,
+    /// The number of mappings that DMD did not record, because its table was full.
+    pub lost_mappings: u64,
     /// The areas, sorted by address.
     pub areas: Vec<MemoryArea>,
 }

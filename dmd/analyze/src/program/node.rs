@@ -30,10 +30,13 @@ impl HolderNode {
         }
     }
 
-    /// The holders below this holder, sorted descending by bytes.
+    /// The holders below this holder, sorted descending by bytes. Holders without bytes, of a difference, are sorted by
+    /// resident bytes.
     pub(super) fn children(&self) -> Vec<(&BlockHolder, &HolderNode)> {
         let mut children: Vec<(&BlockHolder, &HolderNode)> = self.children.iter().collect();
-        children.sort_by(|(a, x), (b, y)| y.bytes().cmp(&x.bytes()).then_with(|| a.cmp(b)));
+        let resident = |node: &Self| if node.bytes() == 0 { node.sums.resident().unsigned_abs() } else { 0 };
+        let key = |node: &Self| (node.bytes(), resident(node));
+        children.sort_by(|(a, x), (b, y)| key(y).cmp(&key(x)).then_with(|| a.cmp(b)));
         children
     }
 

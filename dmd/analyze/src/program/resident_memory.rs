@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::ProgramOptions;
 use super::line::{bold, bytes, dim, name, place, tails};
+use super::mapping_caller::allocator;
 use crate::dump::{CallFrame, Dump, DumpTraceId, MemoryArea, MemoryOwner};
 use crate::error::AnalyzeError;
 use crate::names::{FoldedStack, Workspace};
@@ -97,7 +98,9 @@ pub struct ResidentMemory {
     pub is_changing: bool,
     /// Bytes in memory that the program gave back with `MADV_FREE`.
     pub lazy_free: u64,
-    /// The rows, sorted descending; the difference is last. All rows add up to [`resident`](Self::resident).
+    /// The number of mappings that the program made and DMD did not record: their memory has no known owner.
+    pub lost_mappings: u64,
+    /// The rows, sorted descending. The difference is last. They add up to [`resident`](Self::resident).
     pub rows: Vec<ResidentRow>,
     /// The functions with the most untouched bytes, sorted descending.
     pub untouched: Vec<UntouchedSite>,
@@ -120,37 +123,8 @@ const SITES: usize = 3;
 /// than half is untouched.
 const LEAST_UNTOUCHED: i128 = 1 << 20;
 
-/// The starts of names of allocators' functions, each with the name of the allocator.
-const ALLOCATORS: [(&str, &str); 14] = [
-    ("_rjem_", "jemalloc"),
-    ("je_", "jemalloc"),
-    ("os_pages_map", "jemalloc"),
-    ("pages_map", "jemalloc"),
-    ("mi_", "mimalloc"),
-    ("_mi_", "mimalloc"),
-    ("unix_mmap", "mimalloc"),
-    ("sn_", "snmalloc"),
-    ("snmalloc::", "snmalloc"),
-    ("rpmalloc", "rpmalloc"),
-    ("_rpmalloc", "rpmalloc"),
-    ("tcmalloc", "tcmalloc"),
-    ("_PyObject_Arena", "Python's allocator"),
-    ("_PyMem_Arena", "Python's allocator"),
-];
-
 /// The name of the C library's allocator.
 const C_HEAP: &str = "the C library's heap";
-
-/// The number of innermost frames that may be the allocator's: the hook's frame, and the allocator's inlined functions.
-/// Frames beyond them belong to the allocator's caller.
-const INNERMOST: usize = 4;
-
-/// The allocator that made a mapping with this stack.
-fn allocator(frames: &[CallFrame<'_>]) -> Option<&'static str> {
-    let functions = || frames.iter().take(INNERMOST).filter_map(|frame| frame.function);
-    let is_of = |start: &str| functions().any(|function| function.starts_with(start));
-    ALLOCATORS.iter().find(|(start, _)| is_of(start)).map(|(_, allocator)| *allocator)
-}
 
 /// Whether the name is not a file's. The kernel names shared memory without a file after `/dev/zero`.
 fn is_anonymous(name: &str) -> bool {
@@ -341,6 +315,7 @@ impl ResidentMemory {
             page_size: memory.page_size,
             is_changing: memory.is_changing,
             lazy_free: memory.areas.iter().map(|area| area.lazy_free).fold(0, u64::saturating_add),
+            lost_mappings: memory.lost_mappings,
             rows,
             untouched: untouched(&names),
             before: None,
@@ -474,6 +449,10 @@ impl Display for ResidentMemory {
         }
         if self.is_changing {
             f.write_str("Other threads changed the memory during the read, so the rows may not add up.\n")?;
+        }
+        if self.lost_mappings > 0 {
+            let lost = number(self.lost_mappings.into());
+            writeln!(f, "DMD has no room for {lost} mappings of the program: they have no known owner.")?;
         }
         for site in &self.untouched {
             let UntouchedSite { name, place, sums } = site;

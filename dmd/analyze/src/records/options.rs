@@ -90,6 +90,7 @@ pub struct AnalyzeOptions {
     pub(crate) row_limit: usize,
     pub(crate) estimate: bool,
     pub(crate) reporters: bool,
+    pub(crate) resident: bool,
 }
 
 impl Default for AnalyzeOptions {
@@ -110,6 +111,7 @@ impl Default for AnalyzeOptions {
             row_limit: 999,
             estimate: false,
             reporters: false,
+            resident: false,
         }
     }
 }
@@ -229,8 +231,16 @@ impl AnalyzeOptions {
         self
     }
 
-    /// Sets whether to replace parts that differ from run to run: each stack with at least three frames of DMD becomes
-    /// the same line, and all addresses become equal. Default: no.
+    /// Sets whether a difference also has the records whose blocks are the same but whose resident bytes changed.
+    /// Records of equal bytes are then sorted by their resident bytes. Default: no.
+    #[must_use]
+    pub fn resident(mut self, resident: bool) -> Self {
+        self.resident = resident;
+        self
+    }
+
+    /// Sets whether to replace parts that differ from run to run: a stack with three frames of DMD becomes one line,
+    /// and all addresses become equal. Default: no.
     #[must_use]
     pub fn for_testing(mut self, for_testing: bool) -> Self {
         self.for_testing = for_testing;

@@ -89,6 +89,7 @@ fn sorted(groups: &StackGroups<'_>, mut list: Vec<u32>) -> Vec<u32> {
         let sums = &groups.get(*group).sums;
         let (num, usable) = (sums.num.abs(), sums.usable().abs());
         let amounts = match groups.options.sort_by {
+            RecordOrder::Usable if groups.options.resident => [usable, sums.req.abs(), sums.resident().abs()],
             RecordOrder::Usable => [usable, sums.req.abs(), 0],
             RecordOrder::Req => [sums.req.abs(), 0, 0],
             RecordOrder::Slop => [sums.slop.abs(), 0, 0],

@@ -60,14 +60,17 @@ pub(super) fn addresses(groups: &StackGroups<'_>, place: &[u32], places: usize) 
     addresses
 }
 
-/// For each group, whether it is left out. A difference leaves out groups that did not change. An estimate leaves out
+/// For each group, whether it is left out. A difference leaves out groups that did not change. With the option, a
+/// change of their resident bytes is a change. An estimate leaves out
 /// groups whose blocks all moved to other groups. Empty if no group is left out.
 pub(super) fn unchanged(groups: &StackGroups<'_>) -> Vec<bool> {
     let is_estimate = groups.options.estimate;
     if !groups.is_difference() && !is_estimate {
         return Vec::new();
     }
-    let is_empty = |group: &StackGroup| group.sums.is_empty();
+    let has_pages = |group: &StackGroup| (group.sums.swapped, group.sums.untouched) != (0, 0);
+    let is_empty =
+        |group: &StackGroup| group.sums.is_empty() && !(groups.options.resident && has_pages(group));
     if !groups.is_difference() {
         return groups.all.iter().map(is_empty).collect();
     }

@@ -111,6 +111,69 @@ fn sums_have_resident_bytes() {
 }
 
 #[test]
+fn blocks_that_are_touched_later_are_a_change() {
+    let dump = |blocks: &str| read(document("live", blocks, &tables(LIST))).unwrap();
+    let touched = BLOCKS.replace("\"untouched\": 533729280", "\"untouched\": 500174848");
+    let difference =
+        |options: &AnalyzeOptions| Analysis::difference(dump(BLOCKS), dump(&touched), options).unwrap();
+    assert!(difference(&AnalyzeOptions::new()).is_empty());
+    let options = AnalyzeOptions::new().resident(true);
+    let change = difference(&options);
+    let text = change.program_text(10, &ProgramOptions::new().resident(true)).to_string();
+    let expected = "        bytes       resident      untouched    share  by site
+          0 B      32.00 MiB     -32.00 MiB    0.00%  app::reserve  src/main.rs:7
+
+        bytes       resident      untouched    share  by crate
+          0 B      32.00 MiB     -32.00 MiB    0.00%  app
+
+Live heap: 0 B in 0 blocks
+
+1. 0 B  0.00% (0.00% so far)  in 0 blocks
+    32.00 MiB resident, -32.00 MiB untouched
+  > app::reserve  src/main.rs:7
+";
+    assert_eq!(text, expected);
+    assert!(Analysis::difference(dump(BLOCKS), dump(BLOCKS), &options).unwrap().is_empty());
+}
+
+#[test]
+fn mappings_beyond_the_table_are_counted() {
+    let tables = tables(LIST).replace("\"list\"", "\"lost\": 1234, \"list\"");
+    let dump = read(document("live", BLOCKS, &tables)).unwrap();
+    let text = ResidentMemory::new(&dump, &ProgramOptions::new()).unwrap().to_string();
+    let line = "\nDMD has no room for 1,234 mappings of the program: they have no known owner.\n";
+    assert!(text.contains(line), "{text}");
+}
+
+/// Only the direct caller of the hook can be an allocator's function, or functions that are inlined into it.
+#[test]
+fn allocators_are_known_by_the_caller_of_the_hook() {
+    let check = |frames: &[&str], expected: &str| {
+        let text = |(at, frame): (usize, &&str)| format!(r##""F{at}": "#00: {frame} (a.c:1)""##);
+        let table: Vec<String> = frames.iter().enumerate().map(text).collect();
+        let keys: Vec<String> = (0..frames.len()).map(|at| format!("\"F{at}\"")).collect();
+        let area = r#"{"start": "1000", "bytes": 4096, "access": "rw-p", "owner": "mapping", "alloc": "A", "resident": 4096}"#;
+        let tables = format!(
+            r#""traceTable": {{"A": [{}]}}, "frameTable": {{{}}},
+               "mappings": {{"pageSize": 4096, "resident": 4096, "list": [{area}]}}"#,
+            keys.join(", "),
+            table.join(", ")
+        );
+        let dump = read(document("live", "", &tables)).unwrap();
+        let memory = ResidentMemory::new(&dump, &ProgramOptions::new()).unwrap();
+        let [row] = &*memory.rows else { panic!("{:?}", memory.rows) };
+        assert_eq!(row.name.starts_with("rest of "), !expected.is_empty(), "{frames:?}");
+        assert!(row.name.contains(expected), "{frames:?}: {}", row.name);
+    };
+    check(&["mmap", "os_pages_map", "app::f"], "jemalloc");
+    check(&["mmap64", "_mi_prim_alloc", "app::f"], "mimalloc");
+    check(&["mmap", "mi_dynmap_file", "app::f"], "");
+    check(&["mmap", "sn_open", "app::f"], "");
+    // The program maps memory in a function that an allocator calls.
+    check(&["mmap", "app::map", "_rjem_je_arena"], "");
+}
+
+#[test]
 fn a_dump_without_pages_says_why() {
     let check = |mode: &str, tables: &str, expected: &str| {
         let dump = read(document(mode, BLOCKS, tables)).unwrap();

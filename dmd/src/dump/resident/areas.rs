@@ -198,15 +198,17 @@ pub(super) fn engine_ranges() -> io::Result<DumpVec<OwnedRange>> {
     Ok(ranges)
 }
 
-/// The mappings that hooks recorded.
+/// The mappings that hooks recorded, and the number of mappings that they could not record.
 #[cold]
-pub(super) fn program_ranges() -> io::Result<DumpVec<OwnedRange>> {
+pub(super) fn program_ranges() -> io::Result<(DumpVec<OwnedRange>, u64)> {
     let mut ranges = pages::list();
-    for range in MAPPINGS.hold().ranges() {
+    let table = MAPPINGS.hold();
+    for range in table.ranges() {
         let owner = AreaOwner::Mapping { trace: range.trace };
         push(&mut ranges, OwnedRange::new(range.start..range.end, owner))?;
     }
-    Ok(ranges)
+    let lost = table.lost();
+    Ok((ranges, lost))
 }
 
 /// Sorts ranges. A range that overlaps the range before it loses the common part.

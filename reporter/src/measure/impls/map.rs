@@ -37,6 +37,7 @@ fn hash_table<'a, K: 'a, R: Reading>(
 /// Implements `MallocSizeOfEach` for a hash table with the entries `$each`. `$own` counts the table's own blocks.
 macro_rules! each_entry {
     ([$($generics:tt)*] $type:ty, $each:ty, |$this:ident, $ops:ident| $own:expr) => {
+        #[diagnostic::do_not_recommend]
         impl<$($generics)*> MallocSizeOfEach for $type {
             type Each<'a>
                 = $each
@@ -145,6 +146,7 @@ impl<K: MallocSizeOf, V: MallocSizeOf> MallocSizeOf for BTreeMap<K, V> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<K, V> MallocSizeOfEach for BTreeMap<K, V> {
     type Each<'a>
         = (&'a K, &'a V)
@@ -168,6 +170,7 @@ impl<T: MallocSizeOf> MallocSizeOf for BTreeSet<T> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T> MallocSizeOfEach for BTreeSet<T> {
     type Each<'a>
         = &'a T

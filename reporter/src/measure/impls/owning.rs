@@ -38,6 +38,7 @@ impl<T: MallocSizeOf + ?Sized> MallocSizeOf for Box<T> {
 
 impl<T: MallocSizeOf + ?Sized> OwningPointer for Box<T> {}
 
+#[diagnostic::do_not_recommend]
 impl<T: ?Sized> MallocSizeOfEach for Box<T> {
     type Each<'a>
         = &'a T

@@ -31,6 +31,7 @@ pub(crate) fn elements<'a, T: 'a, R: Reading>(
 /// Implements `MallocSizeOfEach` for a container with the elements `$elements`. `$own` counts its own blocks.
 macro_rules! each_element {
     ([$($generics:tt)*] $type:ty, $element:ty, |$this:ident| $elements:expr, |$ops:ident| $own:expr) => {
+        #[diagnostic::do_not_recommend]
         impl<$($generics)*> MallocSizeOfEach for $type {
             type Each<'a>
                 = &'a $element
@@ -135,6 +136,7 @@ impl<T: MallocSizeOf> MallocSizeOf for LinkedList<T> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T> MallocSizeOfEach for LinkedList<T> {
     type Each<'a>
         = &'a T

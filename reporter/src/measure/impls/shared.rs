@@ -50,6 +50,7 @@ macro_rules! shared_pointer {
 
         impl<T: MallocSizeOf + ?Sized> OwningPointer for $pointer<T> {}
 
+        #[diagnostic::do_not_recommend]
         impl<T: ?Sized> MallocSizeOfEach for $pointer<T> {
             type Each<'a>
                 = &'a T

@@ -19,6 +19,7 @@ impl<T: MallocSizeOf, const N: usize> MallocSizeOf for ArrayVec<T, N> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T, const N: usize> MallocSizeOfEach for ArrayVec<T, N> {
     type Each<'a>
         = &'a T

@@ -36,6 +36,7 @@ impl<K: MallocSizeOf + Hash + Eq, V: MallocSizeOf, S: BuildHasher> MallocSizeOf 
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<K: Hash + Eq, V, S: BuildHasher> MallocSizeOfEach for LruCache<K, V, S> {
     type Each<'a>
         = (&'a K, &'a V)

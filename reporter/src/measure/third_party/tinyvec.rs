@@ -35,6 +35,7 @@ where
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<A: Array> MallocSizeOfEach for TinyVec<A> {
     type Each<'a>
         = &'a A::Item

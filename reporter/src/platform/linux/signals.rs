@@ -20,7 +20,7 @@ static OWNER: AtomicU32 = AtomicU32::new(0);
 pub(crate) fn on_triggers(run: impl Fn(SignalTrigger) + Send + 'static) -> Result<(), ListenError> {
     let signals = [libc::SIGRTMIN(), libc::SIGRTMIN() + 1];
     for signal in signals {
-        if has_handler(signal)? {
+        if action_of(signal)? != libc::SIG_DFL {
             return Err(ListenError::SignalTaken(signal));
         }
     }
@@ -38,10 +38,11 @@ pub(crate) fn on_triggers(run: impl Fn(SignalTrigger) + Send + 'static) -> Resul
         }),
     )
     .map_err(ListenError::Thread)?;
-    for signal in signals {
-        set_handler(signal)?;
+    let handled = signals.into_iter().try_for_each(set_handler);
+    if handled.is_err() {
+        ignore_triggers();
     }
-    Ok(())
+    handled
 }
 
 /// Restores the default action of both signals, if this process has called [`on_triggers`] and not yet this function.
@@ -51,18 +52,23 @@ pub(crate) fn ignore_triggers() {
         return;
     }
     for signal in [libc::SIGRTMIN(), libc::SIGRTMIN() + 1] {
-        // SAFETY: the default action is valid for both signals.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+        if action_of(signal).is_ok_and(|action| action == OWN_ACTION as usize) {
+            // SAFETY: the default action is valid for both signals.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
     }
     OWNER.store(0, Ordering::SeqCst);
 }
+
+const OWN_ACTION: extern "C" fn(i32) = handle;
 
 fn signal_error(signal: i32) -> ListenError {
     ListenError::Signal(signal, io::Error::last_os_error())
 }
 
+/// The address of the signal's handler, or a constant of the system such as `SIG_DFL`.
 #[allow(unsafe_code, reason = "calls the C library")]
-fn has_handler(signal: i32) -> Result<bool, ListenError> {
+fn action_of(signal: i32) -> Result<usize, ListenError> {
     let mut found = core::mem::MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: `found` has room for one action, and a null pointer for the new action changes nothing.
     if unsafe { libc::sigaction(signal, core::ptr::null(), found.as_mut_ptr()) } != 0 {
@@ -70,14 +76,14 @@ fn has_handler(signal: i32) -> Result<bool, ListenError> {
     }
     // SAFETY: `sigaction` has succeeded and filled the action.
     let found = unsafe { found.assume_init() };
-    Ok(found.sa_sigaction != libc::SIG_DFL)
+    Ok(found.sa_sigaction)
 }
 
 #[allow(unsafe_code, reason = "calls the C library")]
 fn set_handler(signal: i32) -> Result<(), ListenError> {
     // SAFETY: `sigaction` is a C struct for which all zeros are valid: no flags and an empty mask.
     let mut action = unsafe { core::mem::zeroed::<libc::sigaction>() };
-    action.sa_sigaction = handle as extern "C" fn(i32) as usize;
+    action.sa_sigaction = OWN_ACTION as usize;
     action.sa_flags = libc::SA_RESTART;
     // SAFETY: the action is complete, and `handle` calls only functions that are safe in a signal handler.
     if unsafe { libc::sigaction(signal, &raw const action, core::ptr::null_mut()) } != 0 {

@@ -24,6 +24,7 @@ impl<R: Read> DumpReader<'_, R> {
                 "pageSize" => page = Some(reader.count(2, || "mappings.pageSize".to_owned())?),
                 "resident" => resident = Some(reader.count(2, || "mappings.resident".to_owned())?),
                 "changing" => memory.is_changing = matches!(reader.value(2)?, ValueKind::Truth(true)),
+                "lost" => memory.lost_mappings = reader.count(2, || "mappings.lost".to_owned())?,
                 "list" => areas = Some(reader.areas()?),
                 "unreadable" => {
                     if let ValueKind::Text(text) = reader.value(2)? {
