@@ -206,7 +206,7 @@ impl Display for Coverage {
 /// the coverage by crate. Without the feature `symbols` of `dmd-analyze`, the addresses in a dump have no crates. Then
 /// the message contains the coverage of the program and of each library.
 ///
-/// Also panics if the file is not a valid dump.
+/// Also panics if the file is not a valid dump of dark-matter mode.
 #[macro_export]
 macro_rules! assert_coverage {
     ($path:expr, >= $reported:literal %) => {

@@ -30,7 +30,7 @@ pub enum AnalyzeError {
     /// [`DumpReadOptions::max_entries`](crate::DumpReadOptions::max_entries).
     #[error("more than {0} blocks, traces, frames or words")]
     TooManyEntries(usize),
-    /// The sum of all sizes exceeds 127 bits.
+    /// The sum of all sizes is too large, or an area of memory ends after the last address. The value is the place.
     #[error("{0}: the sum of the sizes is too large")]
     Overflow(String),
     /// The two dumps of a difference have different modes.
@@ -84,7 +84,7 @@ pub enum AnalyzeError {
     /// The dump also contains freed blocks, without resident bytes.
     #[error("taken in mode cumulative: freed blocks have no resident bytes")]
     MemoryOfFreed,
-    /// The rewritten dump could not replace the old one.
+    /// The rewritten dump could not be written, or could not replace the old dump.
     #[error("cannot be rewritten: {0}")]
     Write(#[source] std::io::Error),
 }

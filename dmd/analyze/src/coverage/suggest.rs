@@ -31,7 +31,7 @@ pub struct Suggestions {
     pub suggestions: Vec<Suggestion>,
     /// All unreported blocks that pass the filters. In a dump of live mode, every block counts as unreported.
     pub unreported: BlockSums,
-    /// The time whose blocks a dump of live mode contains. No reporter had run at that time, so the program's reporters
+    /// The time whose blocks a dump of live mode contains. Such a dump contains no reports, so the program's reporters
     /// may report some of the blocks. `None` for a dump of dark-matter mode.
     pub before_reports: Option<DumpTime>,
     /// The number of suggestions that the limit leaves out.
@@ -49,7 +49,7 @@ pub struct Suggestion {
     pub sums: BlockSums,
     /// Whether the sums contain estimated shares of blocks without a stack.
     pub estimated: bool,
-    /// The allocations, each with one function and one type, sorted descending by bytes. There is at least one.
+    /// The sites, sorted descending by bytes. Each has one function and at most one type. There is at least one site.
     pub sites: Vec<SuggestedSite>,
     owner: MemoryOwner,
 }
@@ -133,7 +133,7 @@ impl Suggestions {
 }
 
 impl Suggestion {
-    /// The allocation with the most bytes.
+    /// The site with the most bytes.
     pub fn largest(&self) -> &SuggestedSite {
         &self.sites[0]
     }

@@ -137,7 +137,7 @@ impl Dump {
         }
     }
 
-    /// Whether the dump has the resident bytes of the blocks that it shows.
+    /// Checks that the dump has the resident bytes of the blocks that it shows.
     ///
     /// # Errors
     ///

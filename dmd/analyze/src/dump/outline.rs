@@ -31,7 +31,7 @@ pub struct RecordingOutline {
     pub process: u64,
     /// The counts until the end.
     pub statistics: DumpStatistics,
-    /// The highest sum of usable bytes.
+    /// The live blocks at the peak of usable bytes.
     pub peak: HeapAt,
     /// The live blocks at the end of the recording.
     pub end: HeapAt,

@@ -1,4 +1,4 @@
-//! Finds the header in writable memory of the program and its libraries.
+//! Finds the header of the engine's tables in writable memory of the program and its libraries.
 
 use dmd_format::tables::{HEADER, HEADER_WITHOUT_THREADS, MAGIC, PLANES, RECORDS_ALL, VERSION};
 

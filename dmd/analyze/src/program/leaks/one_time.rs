@@ -59,7 +59,7 @@ impl fmt::Display for OneTime {
 
 /// The condition by which a rule recognizes its frames.
 enum OneTimePattern {
-    /// The function's name starts with this text, after marks of types and references.
+    /// The function's name starts with this text, after characters such as `<` and `&`.
     Prefix(&'static [&'static str]),
     /// The function has this name, with or without `@` and a version's name, and its source file is not Rust's.
     Symbol(&'static [&'static str]),
@@ -67,8 +67,8 @@ enum OneTimePattern {
     Module(&'static [&'static str]),
 }
 
-/// The first rule that matches a frame counts. Only frames between the allocator and the program's innermost function
-/// are tested.
+/// The first rule that matches a frame counts. Only the frames inside of the program's innermost function are tested.
+/// If the stack has no function of the program, all frames are tested.
 const RULES: &[(OneTime, OneTimePattern)] = &[
     (
         OneTime::AtExit,
