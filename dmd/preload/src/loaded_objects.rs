@@ -86,7 +86,7 @@ impl LoadedObject {
     }
 
     /// Waits for the loader's lock, and keeps the object loaded. Returns `None` if the object is not loaded any more,
-    /// or is now loaded at another address.
+    /// if it is now loaded at another address, or if it is the program itself.
     pub(crate) fn pin(&self) -> Option<PinnedObject> {
         let mut path = self.path.clone();
         path.push(0);
