@@ -51,7 +51,7 @@ impl TargetProcess {
             return Err(AttachError::ThreadOf(group));
         }
         match status.value("State:").and_then(|state| state.chars().next()) {
-            // The files of a process without its main thread do not show its memory.
+            // The files in `/proc` of a process without its main thread do not show its memory.
             Some('Z') if status.number("Threads:").is_some_and(|count| count > 1) => {
                 return Err(AttachError::NoMainThread);
             }
