@@ -65,7 +65,7 @@ const fn function(name: &'static str, call: FunctionCall) -> AllocatorFunction {
 /// An allocator with the names of its functions.
 #[derive(Debug)]
 pub struct AllocatorFamily {
-    /// The name for people.
+    /// The name in messages.
     pub name: &'static str,
     /// Precedes the names of all functions of the table.
     pub prefix: &'static str,
