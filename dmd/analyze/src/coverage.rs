@@ -47,8 +47,8 @@ pub struct Coverage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CoverageKey {
-    /// The crate of the innermost function on the allocation stack. Functions of allocators and of Rust's or C's
-    /// library do not count.
+    /// The crate of the innermost function on the allocation stack. Functions that
+    /// [`FoldRules`](crate::program::FoldRules) fold do not count.
     #[default]
     Crate,
     /// The type of the blocks, from their allocation stack. If the stack names no type, the function that allocated the

@@ -27,7 +27,8 @@ pub enum AnalyzeError {
     #[error("invocation.mode: {0} is not live, dark-matter, cumulative or scan")]
     UnknownMode(String),
     /// The number of blocks, traces, frames or words exceeds
-    /// [`DumpReadOptions::max_entries`](crate::DumpReadOptions::max_entries).
+    /// [`DumpReadOptions::max_entries`](crate::DumpReadOptions::max_entries). In a recording, also the number of
+    /// chunks, calls and threads, of live blocks, or of events in memory.
     #[error("more than {0} blocks, traces, frames or words")]
     TooManyEntries(usize),
     /// The sum of all sizes is too large, or an area of memory ends after the last address. The value is the place.

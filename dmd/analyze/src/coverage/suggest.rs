@@ -1,4 +1,5 @@
-//! Advice about unreported memory: its owners, the functions that allocated it, and the code that reports it.
+//! Advice about unreported memory: its owners, the functions that allocated it, and the code to write so that it is
+//! reported.
 
 mod advice;
 mod crates;
@@ -64,8 +65,8 @@ pub struct SuggestedSite {
     pub estimated: bool,
     /// The type of the blocks, such as `Vec<app::Entry>`, if the names of functions contain it.
     pub type_name: Option<String>,
-    /// The innermost function on the allocation stack. Functions of allocators, of collections, and of Rust's or C's
-    /// library do not count.
+    /// The innermost function on the allocation stack. Functions that [`FoldRules`](crate::program::FoldRules) fold do
+    /// not count.
     pub function: String,
     /// The function's file and line or, if they are unknown, its module and offset. If the function allocates at
     /// several lines, the line with the most bytes.

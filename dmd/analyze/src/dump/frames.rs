@@ -161,7 +161,6 @@ impl CallTable {
         (0..self.frames.len() as u32).map(CallId)
     }
 
-    /// The frame with an index.
     pub(crate) fn at(&self, index: usize) -> CallFrame<'_> {
         self.get(CallId(index as u32))
     }

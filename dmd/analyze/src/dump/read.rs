@@ -113,7 +113,8 @@ pub fn read_with(path: impl AsRef<Path>, options: &DumpReadOptions) -> Result<Du
 ///
 /// # Errors
 ///
-/// Returns the same errors as [`read`].
+/// Returns an error if the stream cannot be read, if it is larger than the limits of [`DumpReadOptions`], or if it is
+/// not a valid dump.
 pub fn read_from(reader: impl Read, options: &DumpReadOptions) -> Result<Dump, AnalyzeError> {
     let window = TextWindow::new(TextSource::open(reader)?, options.max_bytes);
     let mut reader = DumpReader {

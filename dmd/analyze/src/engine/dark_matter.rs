@@ -29,7 +29,7 @@ pub struct LiveBlocks {
     pub sampled: bool,
 }
 
-/// A stack of [`DarkMatter`].
+/// The id of a stack of a [`DarkMatter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveStack(DumpTraceId);
 

@@ -34,7 +34,7 @@ pub enum FoldReason {
     Executor,
     /// A function through which a thread or the program starts.
     Start,
-    /// A rule of the user.
+    /// A function that a rule of the user matches.
     User,
 }
 

@@ -267,7 +267,7 @@ impl Leaks {
         (bytes > 0 && is_exit).then_some((bytes, after))
     }
 
-    /// The leaks as text, with at most `rows` stacks.
+    /// The leaks as text, with at most `rows` stacks of each kind of growth.
     pub fn text<'l>(&'l self, rows: usize, options: &'l super::ProgramOptions) -> LeaksText<'l> {
         LeaksText::new(self, rows, options)
     }

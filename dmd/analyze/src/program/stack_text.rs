@@ -35,7 +35,7 @@ impl<'a> StackText<'a> {
         Self { analysis, options, named: FunctionNames::new(analysis), workspace, framework }
     }
 
-    /// Writes a line with the type of a stack's blocks, if it is known.
+    /// Writes a line with the type of a stack's blocks, if the analysis contains it.
     pub(super) fn type_of(&self, f: &mut fmt::Formatter<'_>, stack: CutStackId) -> fmt::Result {
         let Some(verdict) = self.analysis.type_of(stack) else { return Ok(()) };
         let width = self.options.width.saturating_sub("   ".len());

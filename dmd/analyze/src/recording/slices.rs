@@ -13,7 +13,7 @@ use super::replay::{BlockEnd, OLDER, ReplayObserver, ReplayedBlock};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SliceCell {
     pub(crate) row: u32,
-    /// The slice in which the blocks began; 0 for blocks that are older than the first slice.
+    /// The slice in which the blocks began. Blocks that are older than the recording are in slice 0.
     pub(crate) began: u16,
     /// The slice in which the blocks ended, or [`ALIVE`].
     pub(crate) ended: u16,

@@ -199,7 +199,7 @@ impl OneTime {
         );
         let inner = if has_program { &frames[..site] } else { frames };
         let rule = RULES.iter().find(|(_, by)| inner.iter().any(|frame| fits(frame, by)));
-        // A frame without a name may belong to the program.
+        // A frame without a function and a module may belong to the program.
         let is_named = frames.iter().all(|frame| frame.function.is_some() || frame.module.is_some());
         rule.map(|(kind, _)| *kind).or((!has_program && is_named).then_some(Self::Start))
     }
