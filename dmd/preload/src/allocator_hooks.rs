@@ -17,7 +17,7 @@ use engine::__private::{
 
 use crate::malloc::{recorded_with, stay_on_the_stack};
 
-/// The data of a hook. All null until it is taken.
+/// The data of a hook: all null until the hook is taken.
 #[repr(C)]
 pub(crate) struct AllocatorHook {
     /// The function for all hooks of this kind: an [`Entry`].

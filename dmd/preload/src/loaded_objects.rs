@@ -100,7 +100,7 @@ impl LoadedObject {
         (distance == self.distance).then_some(pinned)
     }
 
-    /// The addresses between which all segments are.
+    /// The start of the lowest segment, and the end of the highest.
     pub(crate) fn range(&self) -> (usize, usize) {
         let start = self.loaded().map(|segment| segment.start).min().unwrap_or_default();
         let end = self.loaded().map(|segment| segment.start + segment.memory_bytes).max().unwrap_or_default();
