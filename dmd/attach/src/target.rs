@@ -196,7 +196,7 @@ fn forbidden(number: u32, error: &io::Error) -> AttachError {
     AttachError::Forbidden(trace_advice(number))
 }
 
-/// The reason why the system forbids tracing, and the way out.
+/// The reason why the system forbids tracing, and what the user can do.
 pub(crate) fn trace_advice(number: u32) -> String {
     let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     let owner = fs::metadata(format!("/proc/{number}/mem")).map_or(0, |found| found.uid());
