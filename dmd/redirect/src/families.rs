@@ -313,7 +313,7 @@ const RUST: &[AllocatorFunction] = &[
 /// family.
 pub(crate) const SHIMS: usize = 7;
 
-/// All allocators. The Rust shims have names that differ by compiler.
+/// All allocators. The symbols of Rust's own functions differ by compiler; the table contains their plain names.
 pub static FAMILIES: [AllocatorFamily; 8] = [
     AllocatorFamily {
         name: "jemalloc",
