@@ -34,9 +34,9 @@
 //! # Faults
 //!
 //! A file may be damaged, cut off, or made to harm its reader. The functions return an error only if they cannot read
-//! any part of the file. All other faults become [warnings](Recording::warnings): the reader leaves out damaged bytes
-//! and keeps all other bytes. A block whose allocation is missing is unknown. A block whose free is missing stays alive
-//! until another block starts at its address.
+//! any part of the file, or if the file exceeds a limit. All other faults become [warnings](Recording::warnings): the
+//! reader leaves out damaged bytes and keeps all other bytes. A block whose allocation is missing is unknown. A block
+//! whose free is missing stays alive until another block starts at its address.
 
 mod changes;
 mod clock;
@@ -135,17 +135,18 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// Returns an error if `path` is not a regular file, or the file is not a recording.
+    /// Returns an error if `path` is not a regular file, if the file cannot be read or is not a recording, or if it
+    /// exceeds a limit.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, AnalyzeError> {
         Self::open_with(path, &DumpReadOptions::default())
     }
 
-    /// Opens a file. [`DumpReadOptions::max_entries`] is the limit for each of these: chunks, calls on stacks, live
-    /// blocks, and events in memory.
+    /// Opens a file. [`DumpReadOptions::max_entries`] is the limit for the sum of chunks, calls on stacks and threads,
+    /// for the live blocks, and for the events in memory.
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`open`](Self::open), and an error if the limit is exceeded.
+    /// Returns the same errors as [`open`](Self::open).
     pub fn open_with(path: impl AsRef<Path>, options: &DumpReadOptions) -> Result<Self, AnalyzeError> {
         Self::from_file(crate::dump::open(path.as_ref())?, options)
     }
@@ -189,7 +190,7 @@ impl Recording {
         self.progress = Some(Box::new(progress));
     }
 
-    /// The faults of the file. Each fault is one line that contains the place. Later replays may find more faults.
+    /// The faults of the file, one line each, with the place if it is known. Later replays may find more faults.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<String> = self.index.warnings.lines().collect();
         let unknown = self.whole.map_or(0, |whole| whole.counts.unknown_ends);
@@ -205,7 +206,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file can no longer be read, or if the live blocks exceed
+    /// Returns an error if the file can no longer be read, or if the live blocks or the events in memory exceed
     /// [`DumpReadOptions::max_entries`].
     pub fn outline(&mut self) -> Result<RecordingOutline, AnalyzeError> {
         let WholeReplay { peak, end, older, counts } = self.whole()?;
@@ -277,7 +278,7 @@ impl Recording {
     /// # Errors
     ///
     /// Returns the same errors as [`between`](Self::between). The iterator returns an error if the file can no longer
-    /// be read, or if the live blocks exceed [`DumpReadOptions::max_entries`].
+    /// be read, or if the live blocks or the events in memory exceed [`DumpReadOptions::max_entries`].
     pub fn changes(&mut self, from: Option<Moment>, to: Moment) -> Result<BlockChanges<'_>, AnalyzeError> {
         let which = match from {
             None => {

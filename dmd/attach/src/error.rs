@@ -37,7 +37,7 @@ pub enum AttachError {
     OtherLibrary(String),
     /// The program is built with a sanitizer.
     Sanitizer,
-    /// The process has a filter of system calls.
+    /// The process has a filter of system calls that its parent does not have.
     Filter,
     /// The processor checks return addresses of the process by a shadow stack.
     ShadowStack,
@@ -55,7 +55,7 @@ pub enum AttachError {
     Failed(String),
     /// A call in the process has not returned in time: the number of the process that waits for it.
     Slow(u32),
-    /// The system failed.
+    /// A call of the system failed.
     Io(io::Error),
 }
 

@@ -36,9 +36,9 @@
 //!
 //! # Limits
 //!
-//! A process needs glibc. If about-memory is killed by SIGKILL in the milliseconds of a call, the thread does not get
-//! its registers back, and the process ends. On other systems than Linux on `x86_64` and `aarch64`, `attach` and
-//! `detach` return an error.
+//! A process needs glibc. If SIGKILL ends the child process of about-memory in the milliseconds of a call, the thread
+//! does not get its registers back, and the process ends. On other systems than Linux on `x86_64` and `aarch64`,
+//! `attach` and `detach` return an error.
 
 #![deny(unsafe_code)]
 

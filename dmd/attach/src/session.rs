@@ -277,7 +277,7 @@ impl<'t> CallPlan<'t> {
     }
 }
 
-/// A stopped thread with room for texts and a stack of its own.
+/// A stopped thread, with the room for the texts and the stack of its calls.
 struct PreparedThread<'p, 't> {
     plan: &'p mut CallPlan<'t>,
     calls: CallingThread<'t>,

@@ -51,7 +51,7 @@ impl TargetProcess {
             return Err(AttachError::ThreadOf(group));
         }
         match status.value("State:").and_then(|state| state.chars().next()) {
-            // The files of a process without its main thread do not show its memory.
+            // The files in `/proc` of a process without its main thread do not show its memory.
             Some('Z') if status.number("Threads:").is_some_and(|count| count > 1) => {
                 return Err(AttachError::NoMainThread);
             }
@@ -196,7 +196,7 @@ fn forbidden(number: u32, error: &io::Error) -> AttachError {
     AttachError::Forbidden(trace_advice(number))
 }
 
-/// The reason why the system forbids tracing, and the way out.
+/// The reason why the system forbids tracing, and what the user can do.
 pub(crate) fn trace_advice(number: u32) -> String {
     let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     let owner = fs::metadata(format!("/proc/{number}/mem")).map_or(0, |found| found.uid());

@@ -1,6 +1,6 @@
 //! The hooks for allocators that programs link statically. A reference to such an allocator's function is redirected to
-//! the entry of a hook. The entry puts the address of the hook's data behind the arguments, and jumps to the one
-//! function for all hooks of this kind. So hooks need no code that is generated at run time.
+//! the entry of a hook. The entry passes the address of the hook's data as the sixth argument, and jumps to the
+//! function for all hooks of the same kind ([`Entry`]). So hooks need no code that is generated at run time.
 //!
 //! As in [`malloc`](crate::malloc), the arguments are passed on unchanged, and the engine forgets a block before the
 //! real function frees or moves it.
@@ -17,7 +17,7 @@ use engine::__private::{
 
 use crate::malloc::{recorded_with, stay_on_the_stack};
 
-/// The data of a hook. All null until it is taken.
+/// The data of a hook: all null until the hook is taken.
 #[repr(C)]
 pub(crate) struct AllocatorHook {
     /// The function for all hooks of this kind: an [`Entry`].
@@ -142,7 +142,7 @@ fn entry(call: FunctionCall, guarded: bool) -> Option<Entry> {
     })
 }
 
-/// The place of a count that the function does not have.
+/// The index of the argument with the count, for a function without such an argument.
 const NO_COUNT: usize = usize::MAX;
 
 impl AllocatorHook {

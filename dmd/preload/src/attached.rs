@@ -23,8 +23,8 @@ use crate::redirect::{Direction, RedirectCounts, has_new_objects, moved, redirec
 use crate::redirections::RunningThreads;
 use crate::{later_objects, real, static_allocators};
 
-/// Room for the texts and the stack of the calls that a thread makes for `about-memory attach` and `detach`. When this
-/// library is loaded, these calls need no other memory.
+/// Room for the texts and the stack of the calls that a thread makes for `about-memory attach` and `detach`. In a
+/// process that has already loaded this library, these calls need no other memory.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "in line with the C functions")]
 static DMDRoom: CallRoom = CallRoom(UnsafeCell::new([0; 512 << 10]));
@@ -97,7 +97,7 @@ fn begin(wishes: &CStr, reply: &mut Reply) -> Result<(), String> {
     }
     let bytes = wishes.to_bytes_with_nul();
     let mut options = AttachOptions::new(Path::new("/"));
-    // Each value ends in 0, so that it can be passed on as a C string.
+    // The byte 0x1f after a value does not belong to the value.
     for line in bytes.split_inclusive(|byte| *byte == 0x1f) {
         let Some(at) = line.iter().position(|byte| *byte == b' ') else { continue };
         let (key, value) = (&line[..at], &line[at + 1..line.len() - 1]);

@@ -78,7 +78,7 @@ macro_rules! looks_first {
         }
     )*
 
-        /// Lets the functions here pass calls on to the loader's functions, and first call `look`.
+        /// Finds the loader's functions. The functions here call `look`, and then pass each call on to them.
         pub(crate) fn start(look: fn()) {
             $($place.store(program_function($text), Ordering::Relaxed);)*
             LOOK.store(look as *mut c_void, Ordering::Relaxed);

@@ -57,6 +57,6 @@ mod thread_counts;
 #[allow(unsafe_code, reason = "functions for C")]
 mod thread_locals;
 
-/// The engine is the only Rust code in this library that allocates. It allocates outside of the measured heap.
+/// Rust code in this library allocates outside of the measured heap.
 #[global_allocator]
 static INTERNAL: engine::__private::InternalAllocator = engine::__private::InternalAllocator;

@@ -86,7 +86,7 @@ impl LoadedObject {
     }
 
     /// Waits for the loader's lock, and keeps the object loaded. Returns `None` if the object is not loaded any more,
-    /// or is now loaded at another address.
+    /// if it is now loaded at another address, or if it is the program itself.
     pub(crate) fn pin(&self) -> Option<PinnedObject> {
         let mut path = self.path.clone();
         path.push(0);
@@ -100,7 +100,7 @@ impl LoadedObject {
         (distance == self.distance).then_some(pinned)
     }
 
-    /// The addresses between which all segments are.
+    /// The start of the lowest segment, and the end of the highest.
     pub(crate) fn range(&self) -> (usize, usize) {
         let start = self.loaded().map(|segment| segment.start).min().unwrap_or_default();
         let end = self.loaded().map(|segment| segment.start + segment.memory_bytes).max().unwrap_or_default();

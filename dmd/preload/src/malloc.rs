@@ -211,7 +211,7 @@ unsafe fn free_recorded(block: *mut c_void) {
 /// The number of blocks from before the attachment that the program has freed during it, and their usable bytes.
 pub(crate) static OLDER_FREED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
-/// Like [`free`], in a process that was running before: also counts the blocks that have no record.
+/// Like [`free`], for an attached process: also counts the blocks that have no record.
 pub(crate) unsafe extern "C" fn free_attached(block: *mut c_void) {
     if !block.is_null() && recording() == PreloadRecording::Yes && !is_recorded(block) {
         // If the program uses another allocator than the C library's, it may have no `malloc_usable_size`.

@@ -138,7 +138,7 @@ pub(crate) unsafe extern "C" fn mremap(
             forgotten.restore();
             return mapped;
         }
-        // Without `MREMAP_DONTUNMAP`, the old addresses are free now.
+        // With this flag, the old mapping still exists.
         if flags & libc::MREMAP_DONTUNMAP != 0 {
             forgotten.restore();
         }

@@ -94,7 +94,7 @@ fn is_executable(path: *const c_char) -> bool {
 }
 
 /// Calls `start` with the environment if the program can start with this library, otherwise with an environment without
-/// the library.
+/// the library. Under a filter of system calls, the program's file is not read, and the environment stays unchanged.
 ///
 /// # Safety
 ///

@@ -149,7 +149,8 @@ struct SlotSearch {
 ///
 /// Returns the reason if the system does not allow the change.
 pub(crate) fn redirect(direction: Direction) -> Result<RedirectCounts, String> {
-    // Later calls do not look names up again: a failed look-up would remove an error that the program waits for.
+    // Later calls do not look names up again: a failed look-up would remove an error that the program has not yet read
+    // with `dlerror`.
     if REAL[0].load(Ordering::Relaxed).is_null() {
         for ((real, address), hook) in REAL.iter().zip(&ADDRESSES).zip(HOOKS) {
             address.store(program_address(hook.name), Ordering::Relaxed);

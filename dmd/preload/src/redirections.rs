@@ -72,7 +72,7 @@ enum MemoryChange {
     Code { at: usize, old: [u8; 4], new: [u8; 4] },
 }
 
-/// Redirections that are in effect.
+/// The changes of a plan that was applied. They can be undone and redone.
 pub(crate) struct AppliedPlan {
     changes: Vec<MemoryChange>,
 }

@@ -27,7 +27,7 @@ impl KnownObject {
     }
 }
 
-/// All files that were looked at and are still loaded.
+/// All files that were looked at. The entry of an unloaded file stays until another file is loaded at its place.
 static KNOWN: Mutex<Vec<KnownObject>> = Mutex::new(Vec::new());
 
 /// Hooks the allocators of all loaded files. Called once, before the program's own code runs.
@@ -133,7 +133,7 @@ fn hook_family(
     (LinkedAllocator { name, place, functions, references, obstacle }, applied.ok())
 }
 
-/// A file of a program that was running before, with its hooked allocators.
+/// A file of an attached program, with its hooked allocators.
 struct AttachedObject {
     object: LoadedObject,
     /// The plans, each with the name of its allocator.
@@ -155,7 +155,8 @@ impl AttachedObject {
 static ATTACHED: Mutex<Vec<AttachedObject>> = Mutex::new(Vec::new());
 
 /// Hooks the allocators of the loaded files `objects` of a program that runs already. Returns a line for each
-/// allocator: `hooked NAME` or `unhooked NAME: REASON`.
+/// allocator (`hooked NAME` or `unhooked NAME: REASON`), and a line `moved OLD NEW` with the addresses of each function
+/// and its hook.
 pub(crate) fn attach_to(objects: Vec<LoadedObject>, threads: RunningThreads) -> String {
     let mut attached = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner);
     attached.retain(|known| objects.iter().any(|object| known.is_same(object)));

@@ -127,7 +127,7 @@ impl<'f> ElfFile<'f> {
         number(self.bytes, at, length)
     }
 
-    /// The bytes of a part of the file. `None` if the file ends before it.
+    /// The bytes of a part of the file. `None` if the file ends before the end of the part.
     pub(crate) fn part(&self, offset: u64, length: u64) -> Option<&'f [u8]> {
         let offset = usize::try_from(offset).ok()?;
         self.bytes.get(offset..offset.checked_add(usize::try_from(length).ok()?)?)

@@ -65,7 +65,7 @@ const fn function(name: &'static str, call: FunctionCall) -> AllocatorFunction {
 /// An allocator with the names of its functions.
 #[derive(Debug)]
 pub struct AllocatorFamily {
-    /// The name for people.
+    /// The name in messages.
     pub name: &'static str,
     /// Precedes the names of all functions of the table.
     pub prefix: &'static str,
@@ -313,7 +313,7 @@ const RUST: &[AllocatorFunction] = &[
 /// family.
 pub(crate) const SHIMS: usize = 7;
 
-/// All allocators. The Rust shims have names that differ by compiler.
+/// All allocators. The symbols of Rust's own functions differ by compiler; the table contains their plain names.
 pub static FAMILIES: [AllocatorFamily; 8] = [
     AllocatorFamily {
         name: "jemalloc",

@@ -124,8 +124,8 @@ impl fmt::Display for AllocatorPlan {
     }
 }
 
-/// Finds the allocators of a file that the program uses. `symbols` is the file itself, or its debug file. `image` is
-/// the file as the loader loads it. Without a symbol table, an allocator is recognized by its texts.
+/// Finds the allocators in a file to whose functions the file refers. `symbols` is the file itself, or its debug file.
+/// `image` is the file as the loader loads it. Without a symbol table, an allocator is recognized by its texts.
 pub fn plan_redirects(
     file: &ElfFile<'_>,
     symbols: &ElfFile<'_>,
@@ -234,7 +234,7 @@ fn may_be_inlined(table: &SymbolTable<'_>, image: &dyn LoadedImage) -> bool {
         let elsewhere =
             code.iter().flat_map(|segment| targets.distances(segment)).filter(|(at, _)| !is_part(*at));
         let shared: BTreeSet<u16> = elsewhere.map(|(_, target)| target).collect();
-        // If other code does not refer to one of the addresses, there is no copy.
+        // A copy refers to all these addresses. So if other code refers to fewer of them, there is no copy.
         shared.len() == addresses.iter().collect::<BTreeSet<_>>().len()
     })
 }

@@ -57,7 +57,7 @@ impl AllocatorSymbols {
         for (family, found) in FAMILIES.iter().zip(&mut self.families) {
             found.is_marked |= symbol.name.starts_with(family.marker.as_bytes());
         }
-        // Most symbols are names of Rust functions.
+        // Most symbols are names of other functions in Rust or C++.
         if symbol.name.starts_with(b"_ZN")
             || symbol.name.starts_with(b"_RN") && !symbol.name.starts_with(b"_RNvC")
         {

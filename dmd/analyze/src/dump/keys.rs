@@ -104,7 +104,8 @@ impl DumpKeys {
 
 const DIGITS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef";
 
-/// The number that a key spells in DMD's base 32; `None` if DMD writes that number differently.
+/// The number that a key spells in DMD's base 32; `None` if the key spells no number below [`MAX_NUMBER`], or if DMD
+/// writes the number differently.
 #[inline]
 fn base32(key: &str) -> Option<usize> {
     let (first, rest) = key.as_bytes().split_first()?;

@@ -25,7 +25,7 @@ pub enum MemoryOwner {
     Heap,
     /// A further heap of the C library.
     Arena,
-    /// Pages of an allocator outside of the heaps of the C library, with recorded blocks.
+    /// Pages with recorded blocks, outside of the heaps of the C library. An allocator mapped them.
     Chunk,
     /// A mapping that the program made itself.
     Mapping,
@@ -139,7 +139,7 @@ impl Dump {
         }
     }
 
-    /// Whether the dump has the resident bytes of the blocks that it shows.
+    /// Checks that the dump has the resident bytes of the blocks that it shows.
     ///
     /// # Errors
     ///

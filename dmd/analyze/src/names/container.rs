@@ -115,7 +115,7 @@ fn by_file(place: &str, given: &[&str]) -> Option<String> {
     (!types.iter().any(odd)).then(|| format!("{name}<{}>", types.join(", ")))
 }
 
-/// Whether a type is an allocator or a hasher. Such a type does not show the contents of the container.
+/// Whether a type is an allocator, a hasher or a closure. Such a type does not show the contents of the container.
 fn is_accessory(name: &str) -> bool {
     ["Global", "RandomState", "System"].iter().any(|known| name.rsplit("::").next() == Some(*known))
         || name.contains("{closure")

@@ -128,7 +128,7 @@ pub struct Leaks {
     outline: Option<RecordingOutline>,
     /// The time at which the blocks are alive; `None` for the end.
     at: Option<Duration>,
-    /// The blocks that the program freed before this time, while the heap only shrank.
+    /// The blocks that the program freed before `at`, while the heap only shrank.
     freed: FreedBefore,
     warnings: Vec<String>,
     /// The stacks, sorted: leaks first, then by growth, then descending by bytes.
@@ -258,7 +258,7 @@ impl Leaks {
 
     /// The blocks that the program freed before it ended, while the heap only shrank: their bytes, and the last time at
     /// which they were alive. `None` if the bytes are less than a tenth of the peak, or if the program freed the blocks
-    /// in more than a quarter of the time.
+    /// in more than a quarter of the time. Also `None` for a dump, and for a time before the end.
     pub fn freed_at_exit(&self) -> Option<(u128, Duration)> {
         let outline = self.outline.as_ref().filter(|_| self.at.is_none())?;
         let FreedBefore { bytes, after } = self.freed;
@@ -267,7 +267,7 @@ impl Leaks {
         (bytes > 0 && is_exit).then_some((bytes, after))
     }
 
-    /// The leaks as text, with at most `rows` stacks.
+    /// The leaks as text, with at most `rows` stacks of each kind of growth.
     pub fn text<'l>(&'l self, rows: usize, options: &'l super::ProgramOptions) -> LeaksText<'l> {
         LeaksText::new(self, rows, options)
     }

@@ -154,8 +154,8 @@ impl Timeline {
         self.sliced.bounds.iter().position(|bound| bound.stays).unwrap_or(0)
     }
 
-    /// The whole heap over time, in steps that are at most as long as slices. The first step is the time up to the
-    /// start.
+    /// The whole heap over time, in steps that are at most as long as slices. The first step ends at the start of the
+    /// recording.
     pub fn steps(&self) -> impl ExactSizeIterator<Item = TimeStep> + '_ {
         self.sliced.step_ends.iter().zip(&self.sliced.steps).map(|(end, step)| TimeStep {
             end: Duration::from_nanos(end.nanoseconds),

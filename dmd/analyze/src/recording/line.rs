@@ -66,7 +66,7 @@ impl UsageLine {
         }
     }
 
-    /// The number of freed blocks.
+    /// The number of freed blocks. Blocks that are older than the recording do not count.
     pub fn freed(&self) -> u64 {
         self.lives.iter().sum()
     }

@@ -269,7 +269,7 @@ impl HeapReplay {
         }
         let moved = event.kind == EventKind::EndByMove;
         if moved {
-            // The event that ends the previous move is missing.
+            // If the thread is already moving a block, the event that ends that move is missing.
             let lost = thread.moving.replace((event.address, block)).filter(|(_, lost)| lost.chain > 0);
             self.free.extend(lost.map(|(_, lost)| lost.chain));
         } else {

@@ -55,8 +55,8 @@ pub fn stub(target: u64) -> [u8; STUB_BYTES] {
     code
 }
 
-/// Whether an instruction of the function that starts at the start of `code` ends at `end`. The function decodes the
-/// lengths of all instructions before it.
+/// Whether an instruction of the function that starts at the start of `code` ends at `end`. The check decodes the
+/// lengths of all instructions before `end`.
 pub fn is_instruction_end(code: &[u8], end: usize) -> bool {
     let mut at = 0;
     while at < end {

@@ -77,7 +77,7 @@ impl OwnerGroup {
     fn merge(&mut self, other: Self) {
         self.sums.add(other.sums);
         self.estimated |= other.estimated;
-        // A function has one owner, so no key is in both maps.
+        // A function of the program has one owner for each type, so no key of such a function is in both maps.
         self.sites.extend(other.sites);
         self.calls.extend(other.calls);
         other.types.into_iter().for_each(|(name, bytes)| *self.types.entry(name).or_default() += bytes);

@@ -14,7 +14,7 @@ use crate::records::{Analysis, StackRecord};
 /// The owner of memory, as far as stacks show it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum OwnerKey {
-    /// A type of the program, whose methods allocated.
+    /// A type of the program: the blocks hold its values in an `Arc`, `Rc` or `Box`, or its methods allocated.
     Type(String),
     /// A function of the program that is not a method.
     Function(String),
@@ -171,7 +171,7 @@ impl<'a> SiteFinder<'a> {
         for path in name.split(|c| !is_path(c)).filter(|path| !path.starts_with(':') && !path.ends_with(':'))
         {
             let Some((crate_name, rest)) = path.split_once("::") else { continue };
-            // Types of std with a common name, such as `lifecycle::Packet`, keep their module.
+            // The first name may be a module of std: a type with a common name keeps its module (`lifecycle::Packet`).
             let is_crate =
                 rest.contains("::") || self.own.contains(crate_name) || self.others.contains(crate_name);
             if !is_crate && feature_for(crate_name).is_none() {

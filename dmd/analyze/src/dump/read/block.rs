@@ -116,7 +116,7 @@ impl<R: Read> DumpReader<'_, R> {
         }
         blocks.push(block);
         if let Some(addr) = partial.addr {
-            // Only dumps of scan mode have addresses. The first block without an address ends the list.
+            // Only dumps of scan mode have addresses. The first block without an address ends `scanned`.
             if self.scanned.len() == index {
                 self.scanned.push(BlockContents { addr, words: first_word..self.words.len(), text });
             }
@@ -227,7 +227,8 @@ impl PartialBlock {
         }
     }
 
-    /// Reads the value of a member. The inner error is a fault of the block: the reader stops reading the block.
+    /// Reads the value of a member. With the inner error, [`take`](Self::take) stops: the value is `contents`, or the
+    /// block has a fault.
     fn member(
         &mut self,
         key: &str,

@@ -19,9 +19,9 @@ use crate::print::{JsonString, list};
 /// - `stacks`: the number of stacks of leaks.
 /// - `leaks`: each with `blocks`, `bytes`, `requested` bytes, `sizes` (pairs of usable size and count, the largest size
 ///   first), and the stack `allocatedAt`, innermost frame first. A leak of a recording also has `growth` (`again` if
-///   the program allocated the blocks in several parts of the time, else `once`), `allocations` (all allocations of the
-///   stack, freed blocks included), `first` and `last` (the times of the first and the last block, in seconds), and
-///   `times`: the number of blocks from each twentieth of the time.
+///   the program allocated the blocks in at least three twentieths of the time, else `once`), `allocations` (all
+///   allocations of the stack, freed blocks included), `first` and `last` (the times of the first and the last block,
+///   in seconds), and `times`: the number of blocks from each twentieth of the time.
 /// - `apart`: `blocks`, `bytes` and `requested` bytes of blocks that are not leaks, with the reason as `what`.
 #[derive(Debug)]
 pub struct LeaksJson<'l> {
