@@ -121,7 +121,7 @@ impl GraphBuilder {
     ///
     /// # Errors
     ///
-    /// Returns [`GraphError::TooMany`] after 2^32 - 1 frames.
+    /// Returns [`GraphError::TooMany`] after 2^32 - 2 frames.
     pub fn frame(&mut self, mut frame: FrameParts) -> Result<GraphFrameId, GraphError> {
         frame.function = frame.function.filter(|name| !self.texts.get(*name).as_wtf8().is_empty());
         self.frames.intern(frame).ok_or(GraphError::TooMany("frames"))
@@ -133,7 +133,7 @@ impl GraphBuilder {
     ///
     /// # Errors
     ///
-    /// Returns [`GraphError::TooMany`] after 2^32 - 1 frames or texts.
+    /// Returns [`GraphError::TooMany`] after 2^32 - 2 frames or 2^32 - 1 texts.
     pub fn stack(&mut self, frames: &[SiteFrame]) -> Result<Option<GraphFrameId>, GraphError> {
         let mut youngest = None;
         for frame in frames.iter().rev() {
