@@ -128,8 +128,8 @@ impl GraphBuilder {
     }
 
     /// Adds a stack, or finds an equal stack that was added before. The first of `frames` is the innermost. Returns
-    /// the innermost frame; `None` if the stack has no frames. A node that was allocated by a stack without frames
-    /// has [`GraphFrameId::EMPTY_STACK`].
+    /// the innermost frame; `None` if the stack has no frames. A node with such a stack needs
+    /// [`GraphFrameId::EMPTY_STACK`]: `None` means that no stack was recorded.
     ///
     /// # Errors
     ///
