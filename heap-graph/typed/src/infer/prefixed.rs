@@ -42,7 +42,7 @@ struct InnerPointersOfBlock {
     /// The smallest offset of all pointers with a type.
     first: Option<u64>,
     different: Vec<InnerPointer>,
-    /// Whether there are more different pointers.
+    /// Whether there are more different pointers than `different` stores.
     has_more: bool,
 }
 
