@@ -74,9 +74,10 @@ impl KindGroup {
 
 /// Groups and counts all nodes that the root reaches.
 ///
-/// The root itself counts only if an edge leads back to it. The keys of a report are in Firefox's order, by the
-/// smallest id that each key counts: the key whose smallest id is the greatest comes first. Keys that look like the
-/// index of an array precede all other keys, as in any JavaScript object.
+/// The root itself counts only if an edge leads back to it. Keys that are texts or stacks are in Firefox's order, by
+/// the smallest id that each key counts: the key whose smallest id is the greatest comes first. The keys `other`,
+/// `noFilename` and `noStack` are last. Keys that look like the index of an array precede all other keys, as in any
+/// JavaScript object. Coarse types have a fixed order.
 ///
 /// Unlike in Firefox, sums do not wrap at 2^64, and equal type names are one key even if a snapshot contains the text
 /// twice.

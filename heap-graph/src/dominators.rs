@@ -92,7 +92,7 @@ impl TreeArrays {
     }
 }
 
-/// The retained sizes, with as few bits as the sizes of this graph need.
+/// The retained sizes, in an integer type that can hold the total size of the graph.
 #[derive(Clone, Debug)]
 enum RetainedSizes {
     Small(Box<[u32]>),
@@ -303,8 +303,8 @@ fn by_walk(graph: &Graph, steps: &mut StepCounter<'_>) -> Result<TreeArrays, Can
     }
 }
 
-/// Turns numbers into nodes, and adds up retained sizes. Overwrites `by_node`. At first, `retained` contains the
-/// nodes' own sizes. The sizes of nodes that the walk did not meet stay unchanged.
+/// Turns the walk's numbers of dominators into nodes, and adds up retained sizes. Overwrites `by_node`. At first,
+/// `retained` contains the nodes' own sizes. The sizes of nodes that the walk did not meet stay unchanged.
 fn arrays<T: Copy + AddAssign>(
     walk: semi_nca::DepthFirstWalk,
     dominators: &[u32],

@@ -50,7 +50,8 @@ fn an_allocator_written_in_rust() {
     check("linked_mapped");
 }
 
-/// A library with its own allocator is hooked when the program first looks up one of its functions. It stays loaded.
+/// DMD hooks a library with its own allocator when the program first looks up one of the library's functions. The
+/// library stays loaded.
 #[test]
 fn a_library_that_is_loaded_later() {
     let folder = tempfile::tempdir().unwrap();

@@ -57,8 +57,8 @@ pub struct Suspect {
     pub retained_size: u128,
     /// The retained size as a percentage of the heap.
     pub percent: f64,
-    /// The path from the node down to the accumulation point, a node whose bytes belong to many children. The last
-    /// step is the accumulation point. The path is empty if `nodes` contains several nodes.
+    /// The path from the node down to the accumulation point, the last step. No child of the accumulation point retains
+    /// the part of its bytes that [`SuspectOptions::drop_ratio`] demands. The path is empty for the nodes of a class.
     pub path: Vec<AccumulationStep>,
 }
 

@@ -17,7 +17,7 @@ pub(super) enum BlockKey {
     At(usize),
     /// For a block whose address is not accessible to the walk, such as the block of an empty hash table. The fields
     /// are the start of the block or value that contains the pointer, the path of fields to the pointer, and the
-    /// number of earlier blocks without an address to which the same block or value points.
+    /// number of such blocks that the walk has met earlier in the same block or value.
     Hidden(usize, FieldPath, u32),
 }
 

@@ -31,7 +31,8 @@ fn every_dominator_and_retained_size_of_firefox_is_ours() {
     }
 }
 
-/// Up to this number of nodes, Firefox's order of equal nodes is stable.
+/// The largest number of nodes for which the test compares the order of equal nodes. Firefox's sort of longer lists is
+/// not stable.
 const STABLE: usize = 15;
 
 fn compare(tree: &DominatorTree<'_>, expected: &Value) {
@@ -152,8 +153,8 @@ fn tree_of(graph: &Graph, needs_walk: bool) -> DominatorTree<'_> {
     tree
 }
 
-/// Each leaf is as deep as the whole walk, and only the root dominates it. Simple climbing would take 10,000,000,000
-/// steps.
+/// In the walk's tree, each leaf is below the whole chain, but only the root dominates it. Simple climbing would take
+/// 10,000,000,000 steps.
 #[test]
 fn a_long_chain_to_many_leaves_is_no_square() {
     const MANY: u64 = 100_000;

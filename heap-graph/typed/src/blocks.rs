@@ -139,8 +139,8 @@ pub(crate) fn fits(info: &DebugInfo, contents: TypedContents, bytes: u64) -> boo
 #[derive(Debug)]
 pub(crate) struct StackTypeIndex {
     types: TypeNames,
-    /// The possible contents of blocks. There is a list for each verdict. If the types at a code location differ from
-    /// the types at other locations, that code location has its own list.
+    /// The possible contents of blocks. There is a list for each verdict. If a code location must select among a
+    /// verdict's types, that location has its own list.
     lists: Vec<CandidateTypes>,
     /// The index of each stack's list.
     of_stacks: Vec<u32>,
@@ -227,7 +227,8 @@ impl StackTypeIndex {
         fitting.next().is_none().then_some(first)
     }
 
-    /// Whether the stack names types with a layout, but none of these types fits the block.
+    /// Whether the stack names types with a layout, but none of these types fits the block. False if the types only
+    /// have a similar name.
     pub(crate) fn misfits(&self, block: &HeapBlock, info: &DebugInfo) -> bool {
         let candidates = self.candidates(block).filter(|candidates| candidates.exact);
         let all = candidates.map_or(&[][..], |candidates| &candidates.all);

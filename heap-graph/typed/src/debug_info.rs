@@ -80,8 +80,8 @@ pub struct DebugInfo {
 }
 
 impl DebugInfo {
-    /// Reads the debug information of a program's file, with one thread for each processor. A file without debug
-    /// information results in no types.
+    /// Reads the debug information of a program's file, with one thread for each processor, but at most 16. A file
+    /// without debug information results in no types.
     ///
     /// # Errors
     ///
@@ -392,7 +392,7 @@ impl DebugInfo {
         let name = self.text(of.name);
         match of.of_threads {
             false => format!("static {name}"),
-            // The macro `thread_local!` adds its own items inside.
+            // The path continues with items of the macro `thread_local!`, which the name for display leaves out.
             true => format!("thread-local {}", name.split("::{constant#").next().unwrap_or(name)),
         }
     }

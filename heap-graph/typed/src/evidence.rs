@@ -2,9 +2,9 @@
 //!
 //! A pointer may be a stale word: in a vector beyond its length, in a local that was moved, or in an unused raw
 //! pointer. The block to which it led has been freed, and another block has its place. Then the stack of the new block
-//! names the right type, and a live pointer with the same type proves this. In three cases the pointer names the right
-//! type and the stack a wrong one: a buffer changed its elements in place, bytes are room for values, or the compiler
-//! merged the functions of several types.
+//! names the right type, and a live pointer with the same type proves this. In four cases the pointer names the right
+//! type and the stack a wrong one: another owner or other elements took over a buffer, bytes are room for values, two
+//! versions of a type have the same name, or the compiler merged the functions of several types.
 
 use std::collections::BTreeMap;
 
@@ -190,7 +190,7 @@ impl Evidence {
         self.changed.extend(u32::try_from(block));
     }
 
-    /// Removes the pointers of blocks whose types have changed.
+    /// Removes the claims of the pointers in blocks whose types have changed.
     pub(crate) fn forget_decided(&mut self) {
         let changed = core::mem::take(&mut self.changed);
         if changed.is_empty() {

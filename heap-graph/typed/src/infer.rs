@@ -73,7 +73,7 @@ pub struct TypedHeap<'i> {
     pub(crate) from_threads: ThreadWords,
     pub(crate) stacks: StackTypeIndex,
     pub(crate) walk: ValueWalk<'i>,
-    /// The values in the chunks of arenas to which pointers lead.
+    /// The values that pointers reach in the chunks of arenas.
     pub(crate) values: ArenaValues,
     /// The used parts of chunks, by block.
     pub(crate) chunk_uses: HashMap<usize, ChunkUse>,
@@ -93,7 +93,7 @@ struct Inference<'i, 'm, 'd> {
     allocating: AllocatingTypes<'d>,
     /// For each `LeafNode` type, the `InternalNode` type that may replace it; `None` if there is none.
     inner_nodes: HashMap<TypeId, Option<TypeId>>,
-    /// The address, the contents and the size in bytes of each value in an arena that was not read yet.
+    /// The values in arenas that are still to be read: address, contents and size in bytes.
     values: Vec<(u64, TypedContents, u64)>,
 }
 
@@ -113,7 +113,7 @@ impl<'i> TypedHeap<'i> {
     /// Infers the types of the blocks of a dump in scan mode. The dump's frames must have been looked up
     /// ([`Dump::symbolize`]). `memory` contains the program's memory at the same moment. `bias` is the difference
     /// between addresses in memory and addresses in the file of `info`. Blocks without pointers, such as strings, are
-    /// searched only for the fields of arenas. A read of several adjacent blocks may also copy them for a moment.
+    /// searched only for the fields of arenas. But a read of several adjacent blocks may copy such blocks for a moment.
     ///
     /// # Errors
     ///
@@ -482,7 +482,8 @@ impl Inference<'_, '_, '_> {
         self.heap.firsts.push(self.heap.edges.len());
     }
 
-    /// Whether the stack names a block of characters or numbers. Such a block contains no pointers.
+    /// Whether the stack names a block of text, or of numbers whose type cannot contain an address. Such a block
+    /// contains no pointers.
     fn is_text(&self, block: usize) -> bool {
         const NUMBERS: &[&str] =
             &["str", "u8", "i8", "u16", "i16", "u32", "i32", "f32", "f64", "bool", "char"];

@@ -27,7 +27,7 @@ enum ContentsForm {
     Chunk,
 }
 
-/// The name for a type of another language without a name.
+/// The name for a type that has no name in debug information, such as an anonymous struct of C.
 fn unnamed() -> String {
     "a type without a name".to_owned()
 }

@@ -66,7 +66,8 @@ pub struct WasteRow {
     pub bytes: u64,
     /// The unused part of these bytes.
     pub unused_bytes: u64,
-    /// The number of elements, entries or keys for which the blocks have room; 0 for [`WasteKind::Variants`].
+    /// The number of elements, entries, keys or (in chunks) bytes for which the blocks have room; 0 for
+    /// [`WasteKind::Variants`].
     pub places: u64,
     /// The number of places that are full.
     pub full_places: u64,

@@ -137,7 +137,7 @@ pub(crate) fn run() {
     work();
     let counts =
         || [&ALLOCATIONS, &FREES, &REALLOCATIONS, &LIVE_BYTES].map(|count| count.load(Ordering::Relaxed));
-    // Now all threads have started.
+    // Wait until all threads have started.
     barrier.wait();
     dump(&files[0]);
     let before = counts();

@@ -61,8 +61,8 @@ impl UnitCode {
 const REMOVED: u64 = 0;
 
 impl UnitCode {
-    /// Adds the code ranges of the unit that starts at the offset `start`. Adds no ranges from a damaged table of
-    /// ranges.
+    /// Adds the code ranges of the unit that starts at the offset `start`. In a damaged table of ranges, adds only the
+    /// ranges before the damage.
     pub(super) fn add_code(
         &self,
         reading: &mut UnitReader<'_>,

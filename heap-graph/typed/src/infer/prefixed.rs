@@ -2,7 +2,7 @@
 //! keeps pointers to the value only.
 //!
 //! Two sources name the value. Pointers lead to its offset in the block. The name of a function that allocated the
-//! block contains the value's type, and a value of this type at this offset ends where the block ends. Without such a
+//! block contains the value's type, and only padding follows a value of this type at this offset. Without such a
 //! function, the pointers alone name the type if all of them have the same offset and type, if the value ends exactly
 //! where the block ends, and if none of the pointers is a reference: a reference may lead to any field.
 
@@ -42,7 +42,7 @@ struct InnerPointersOfBlock {
     /// The smallest offset of all pointers with a type.
     first: Option<u64>,
     different: Vec<InnerPointer>,
-    /// Whether there are more different pointers.
+    /// Whether there are more different pointers than `different` stores.
     has_more: bool,
 }
 
@@ -197,8 +197,8 @@ impl Inference<'_, '_, '_> {
     }
 }
 
-/// The number of bytes between a value at an offset and the end of its block. `None` if the value does not end where
-/// the block ends.
+/// The number of bytes between a value at an offset and the end of its block. `None` if these bytes cannot be padding,
+/// or if the value does not fit.
 fn padding(block: &HeapBlock, info: &DebugInfo, of: TypeId, at: u64) -> Option<u64> {
     let end = at.checked_add(info.size(of)).filter(|_| at > 0 && info.size(of) > 0)?;
     let padding = block.requested.checked_sub(end)?;

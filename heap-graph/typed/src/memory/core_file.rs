@@ -62,7 +62,7 @@ const ARM_TLS: usize = 0x401;
 const X86_64: u16 = 62;
 const AARCH64: u16 = 183;
 
-/// The largest number of threads whose thread-locals are read.
+/// The largest number of threads that are read.
 const MOST_THREADS: usize = 1 << 16;
 
 /// The size of a note's header before its name, in bytes.
@@ -159,7 +159,7 @@ impl CoreFile {
         filled && magic == *b"\x7fELF"
     }
 
-    /// The number of bytes of memory that are missing at the end of the file: a limit of the system has cut it off.
+    /// The number of bytes of memory that are missing at the end of the file, if a limit of the system has cut it off.
     ///
     /// # Errors
     ///
