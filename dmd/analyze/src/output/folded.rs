@@ -123,9 +123,7 @@ impl FoldedLine {
     /// Adds a frame if there is room. Returns whether there was room. An empty name at the start of the line adds no
     /// frame.
     fn push(&mut self, name: &str) -> bool {
-        if self.text.len() + name.len() >= self.room {
-            return false;
-        }
+        let before = self.text.len();
         if !self.text.is_empty() {
             self.text.push(';');
         }
@@ -137,6 +135,11 @@ impl FoldedLine {
                 c => self.text.push(c),
             }
         }
-        true
+        // An escaped character is longer than the character.
+        let fits = self.text.len() < self.room;
+        if !fits {
+            self.text.truncate(before);
+        }
+        fits
     }
 }

@@ -114,6 +114,19 @@ fn stacks_that_many_blocks_share_are_folded_once_and_within_bounds() {
     assert!(bounded.ends_with("\nonce-reported;(small) 2000\n"), "{bounded}");
 }
 
+#[test]
+fn escaped_names_count_in_a_bounded_folded_text() {
+    let name = "\u{202e}".repeat(10);
+    let tables =
+        format!("\"traceTable\": {{\"A\": [\"FA\"]}}, \"frameTable\": {{\"FA\": \"#00: {name} (at.rs:1)\"}}");
+    let dump = read(document("live", "{\"req\": 10, \"alloc\": \"A\"}", &tables)).unwrap();
+    let analysis = Analysis::new(dump, &AnalyzeOptions::new());
+    assert_eq!(analysis.folded().to_string(), format!("{} 10\n", "\\u{202e}".repeat(10)));
+    for most in [20, 40, 80] {
+        assert_eq!(analysis.folded().most_text(most).to_string(), "(small) 10\n", "{most}");
+    }
+}
+
 /// The frames of a flame graph, indented by their depth.
 fn outline(analysis: &Analysis, most: usize) -> String {
     let mut text = String::new();

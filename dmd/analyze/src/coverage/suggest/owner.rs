@@ -61,15 +61,22 @@ impl OwnerGroup {
         self.is_cut |= is_cut;
         let key = (site.function.clone(), site.type_name.clone());
         let place = site.place.clone();
+        let places = BTreeMap::from([(place, bytes)]);
+        self.add_site(key, SiteByPlace { site, places });
+    }
+
+    fn add_site(&mut self, key: (String, Option<String>), added: SiteByPlace) {
         match self.sites.get_mut(&key) {
             Some(known) => {
-                known.site.sums.add(site.sums);
-                known.site.estimated |= site.estimated;
-                *known.places.entry(place).or_default() += bytes;
+                known.site.sums.add(added.site.sums);
+                known.site.estimated |= added.site.estimated;
+                added
+                    .places
+                    .into_iter()
+                    .for_each(|(place, bytes)| *known.places.entry(place).or_default() += bytes);
             }
             None => {
-                let places = BTreeMap::from([(place, bytes)]);
-                self.sites.insert(key, SiteByPlace { site, places });
+                self.sites.insert(key, added);
             }
         }
     }
@@ -77,9 +84,9 @@ impl OwnerGroup {
     fn merge(&mut self, other: Self) {
         self.sums.add(other.sums);
         self.estimated |= other.estimated;
-        // A function of the program has one owner for each type, so no key of such a function is in both maps.
-        self.sites.extend(other.sites);
-        self.calls.extend(other.calls);
+        // A function of a dependency can allocate for both owners.
+        other.sites.into_iter().for_each(|(key, site)| self.add_site(key, site));
+        other.calls.into_iter().for_each(|(call, bytes)| *self.calls.entry(call).or_default() += bytes);
         other.types.into_iter().for_each(|(name, bytes)| *self.types.entry(name).or_default() += bytes);
         self.features.extend(other.features);
         self.in_future |= other.in_future;
