@@ -98,6 +98,8 @@ pub struct ResidentMemory {
     pub is_changing: bool,
     /// Bytes in memory that the program gave back with `MADV_FREE`.
     pub lazy_free: u64,
+    /// The number of mappings that the program made and DMD did not record: their memory has no known owner.
+    pub lost_mappings: u64,
     /// The rows, sorted descending; the difference is last. All rows add up to [`resident`](Self::resident). After
     /// [`since`](Self::since), the rows contain changes, sorted descending by absolute amount.
     pub rows: Vec<ResidentRow>,
