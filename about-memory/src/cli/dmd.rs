@@ -347,7 +347,7 @@ impl DmdCommand {
         let options = self.limits.options();
         let fix = |dump: &mut Dump| self.symbols.fix(dump, &options);
         if !self.clamp_contents {
-            // Dumps have the resident bytes of the end only.
+            // The resident bytes of blocks are known only for the end, so the end is the default time.
             let when = match self.needs_pages() && !self.when.is_chosen() {
                 true => &BlockTime::within(RecordingWindow { from: None, to: Moment::End }),
                 false => &self.when,

@@ -133,7 +133,8 @@ pub(crate) struct ExportCommand {
 struct NoReports(&'static str);
 
 impl ExportCommand {
-    /// Returns the kinds of files that the format can be made from.
+    /// Returns the kinds of files that the format can be made from, and the kinds for which the command has its own
+    /// error.
     pub(super) fn kinds(&self) -> &'static [FileKind] {
         match self.format() {
             Ok(ExportFormat::Stacks(_)) => {

@@ -99,7 +99,7 @@ impl TrackCommand {
         }
         let saved = waited.and_then(|()| tracking.save(&file));
         let end = saved.map_err(|error| match error {
-            // The process has ended, so its recorded blocks are lost.
+            // The process has ended or runs another program, so its recorded blocks are lost.
             LiveError::Ended | LiveError::Replaced => Failure::File(
                 format!("process {pid}"),
                 anyhow::anyhow!(

@@ -153,7 +153,8 @@ fn slop(waste: &HeapWaste) -> String {
     format!("The allocator adds {} to the requested bytes.\n", size(waste.slop))
 }
 
-/// Returns a text with the unused bytes of a row, all bytes of its blocks or values, and how full they are.
+/// Returns the text of a row: the field, the type, the kind of waste, all bytes of the blocks or values, and how full
+/// they are.
 pub(crate) fn unused(row: &WasteRow) -> String {
     let WasteRow { name, held_by, unused, values, .. } = row;
     let held_by = held_by.as_ref().map(|field| format!("{field}: ")).unwrap_or_default();
