@@ -1,4 +1,5 @@
-//! Sockets, processes and signals of the operating system. Only this module depends on the operating system.
+//! Sockets, processes and signals of the operating system. Other modules depend on the operating system only for the
+//! modes of files.
 
 #[cfg(target_os = "linux")]
 mod linux;
