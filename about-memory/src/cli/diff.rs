@@ -165,7 +165,7 @@ impl DiffCommand {
         write!(out, "{text}")
     }
 
-    /// Writes each report at once, on one line, so that a million reports need little memory.
+    /// Writes each change directly to `out`, on one line, so that a million changes need little memory.
     fn write_json(
         &self,
         mut out: impl Write,

@@ -375,7 +375,7 @@ impl DmdCommand {
     }
 }
 
-/// Prints the messages of `dmd.py`.
+/// Prints the messages of `dmd.py` about clamped contents. The numbers are printed only if `stats` is given.
 fn print_clamped(stats: Option<ClampStats>) {
     let mut text = String::from("Creating block range list.\nClamping block contents.\n");
     if let Some(stats) = stats {

@@ -34,7 +34,7 @@ impl DownloadTickets {
         Ok(path)
     }
 
-    /// Makes a ticket valid again until its end, if its file could not be written yet.
+    /// Makes a ticket valid until its end. If there are already [`MOST`] tickets, the oldest of them becomes invalid.
     pub(super) fn put_back(&self, ticket: DownloadTicket) {
         let mut all = self.all();
         if all.len() >= MOST {
