@@ -77,7 +77,7 @@ pub(crate) struct DmdCommand {
     /// Rewrite the file of a scan dump: replace each word by the start of the block it points into, or by 0.
     #[arg(long, conflicts_with_all = ["at", "between"])]
     clamp_contents: bool,
-    /// Print on standard error how many words were replaced.
+    /// Print on standard error how many words --clamp-contents replaced.
     #[arg(long)]
     print_clamp_stats: bool,
     /// Replace the parts that differ from run to run, for tests.
@@ -107,7 +107,7 @@ pub(crate) struct DmdCommand {
         "file2", "max_frames", "sort_by", "ignore_alloc_fns", "estimate", "report_filter",
     ])]
     suggest: bool,
-    /// Write the text of Firefox's dmd.py. Dumps of Firefox always get this text.
+    /// Write the text of Firefox's dmd.py. For a dump of Firefox, this text is the default.
     #[arg(long, group = "form")]
     firefox: bool,
     #[command(flatten)]

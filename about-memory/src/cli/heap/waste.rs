@@ -22,7 +22,7 @@ than the current variant use. A row names the field that holds the blocks."
 
 #[derive(Args)]
 pub(crate) struct WasteCommand {
-    /// Find equal strings and equal slices of bytes. Only this option reads contents; it does not print them.
+    /// Find equal strings and equal slices of bytes. Only this option reads their contents; it does not print them.
     #[arg(long)]
     duplicates: bool,
     #[command(flatten)]

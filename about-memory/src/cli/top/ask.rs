@@ -156,7 +156,8 @@ fn list() -> Result<Vec<ListedProcess>, live::LiveError> {
     Ok(listeners.iter().map(process).collect())
 }
 
-/// Renames a single process to the name under which `about-memory save` saves it, so that both files can be compared.
+/// Renames a single process to the name that it has in a file of `about-memory save`. Such a file and the file of this
+/// program can then be compared.
 fn name_as_main(set: &mut ReportSet) {
     let mut names = set.iter().map(|report| report.process);
     let first = names.next();
