@@ -221,7 +221,7 @@ impl ExportCommand {
         let is_parquet = format == ExportFormat::Parquet;
         if !is_parquet && self.tables.is_chosen() {
             return refuse(
-                "--append-to, --table, --service, --host, --time and --run-label",
+                "--append-to, --table, --service, --service-version, --host, --time and --run-label",
                 "the format parquet",
             );
         }
