@@ -58,7 +58,8 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is not TOML, or a value is not a limit. The error contains the line.
+    /// Returns an error if the text is not TOML, contains another key than `budget` and `process`, or contains a value
+    /// that is not a limit. The error contains the line.
     pub fn parse(text: &str) -> Result<Self, BudgetError> {
         let document = Document::parse(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);

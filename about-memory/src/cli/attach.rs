@@ -39,8 +39,8 @@ pub(crate) struct AttachCommand {
     /// The process id or the name of a running process.
     #[arg(value_name = "PID")]
     process: InputArgument,
-    /// Record a sample: one block per this many allocated bytes, on average. A number, with KiB, MiB or GiB. Without
-    /// this option, every block is recorded.
+    /// Record a sample: one block per this many allocated bytes, on average. Bytes, or a number with KiB, MiB or GiB.
+    /// Without this option, every block is recorded.
     #[arg(long, alias = "sample-bytes", group = "recorded", value_name = "SIZE", value_parser = sample_bytes::parse)]
     sample: Option<u64>,
     /// Record every allocation and every free into this file.

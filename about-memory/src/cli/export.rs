@@ -133,7 +133,8 @@ pub(crate) struct ExportCommand {
 struct NoReports(&'static str);
 
 impl ExportCommand {
-    /// Returns the kinds of files that the format can be made from.
+    /// Returns the kinds of files that the format can be made from, and the kinds for which the command has its own
+    /// error.
     pub(super) fn kinds(&self) -> &'static [FileKind] {
         match self.format() {
             Ok(ExportFormat::Stacks(_)) => {
@@ -220,7 +221,7 @@ impl ExportCommand {
         let is_parquet = format == ExportFormat::Parquet;
         if !is_parquet && self.tables.is_chosen() {
             return refuse(
-                "--append-to, --table, --service, --host, --time and --run-label",
+                "--append-to, --table, --service, --service-version, --host, --time and --run-label",
                 "the format parquet",
             );
         }

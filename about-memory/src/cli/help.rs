@@ -6,7 +6,8 @@ use clap::{Command, CommandFactory as _};
 
 use super::Arguments;
 
-/// The commands that the help lists, by heading. The help hides old spellings and commands for installations.
+/// The commands that the help lists, by heading. The help hides all other commands: `detach`, `log`, old spellings and
+/// commands for installations.
 pub(super) const HEADINGS: [(&str, &[&str]); 5] = [
     ("Record", &["run", "attach", "track"]),
     ("Look", &["show", "top", "serve", "dmd", "history", "leaks", "heap", "snapshot"]),

@@ -214,7 +214,7 @@ pub(super) fn timeline(
     Ok(timeline)
 }
 
-/// Returns the flame graph of a dump, with symbols.
+/// Returns the flame graph of a dump that is already symbolized.
 pub(super) fn flame_graph(dump: Dump) -> FlameGraph {
     let options = AnalyzeOptions::new()
         .max_frames(usize::MAX)

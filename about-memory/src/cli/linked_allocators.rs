@@ -71,7 +71,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The separate debug file that `libdmd.so` also finds.
+/// Returns the contents of the debug file with the build id of this file. `libdmd.so` looks for it in the same folder.
 fn debug_file(file: &ElfFile<'_>) -> Option<Vec<u8>> {
     let id = hexadecimal(file.build_id()?);
     let path = format!("/usr/lib/debug/.build-id/{}/{}.debug", id.get(..2)?, id.get(2..)?);

@@ -118,7 +118,8 @@ impl RequestOptions {
     }
 }
 
-/// Returns the failure if no process answered.
+/// Converts the error of a request to a failure that names the processes `pids`. Without `pids`, the request was for
+/// all processes.
 pub(crate) fn failure(pids: &[u32], error: LiveError) -> Failure {
     let error = match error {
         LiveError::Folder(error) => {
@@ -164,7 +165,8 @@ const TIME_FOR_NAMES: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 ///
-/// Returns an error if several processes have the name.
+/// Returns an error if several processes have the name, or if the process with the name uses another version of the
+/// protocol.
 pub(crate) fn process_named(name: &str) -> Result<Option<u32>, Failure> {
     if name.contains('/') {
         return Ok(None);
@@ -193,7 +195,7 @@ pub(crate) fn process_named(name: &str) -> Result<Option<u32>, Failure> {
     Ok(pids.first().copied())
 }
 
-/// The reports of one process, with default options.
+/// Returns the reports of one process, with the default options of requests.
 pub(crate) fn read(pid: u32, options: ReadOptions) -> Result<ReportSet, Failure> {
     live::collect(&[pid], &AskOptions::new().read(options)).map_err(|error| failure(&[pid], error))
 }

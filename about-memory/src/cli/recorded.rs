@@ -21,7 +21,8 @@ const START: usize = 8;
 pub(crate) struct BlockTime {
     /// Show the blocks at this time: `peak`, `end` or a time after the start such as `12.5s` or `1m30s`. A dump has
     /// only `peak` and `end`; at its peak, each block has the mean size of its stack's blocks. [default: peak if the
-    /// heap has shrunk by a tenth since the peak, otherwise end; always end for differences and for the text of dmd.py]
+    /// heap has shrunk by a tenth since the peak, otherwise end; always end for the text of dmd.py, and for differences
+    /// except those of `about-memory diff`]
     #[arg(long, value_name = "TIME")]
     at: Option<Moment>,
     /// In a recording: show the blocks that the program allocated between two times and that are alive at the second

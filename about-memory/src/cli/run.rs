@@ -55,8 +55,8 @@ pub(crate) struct RunCommand {
     /// reaches this number.
     #[arg(long, group = "recorded", value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     sample_below: Option<u64>,
-    /// Record a sample: one block per this many allocated bytes, on average. A number, with KiB, MiB or GiB. `--sample`
-    /// without a number means 512KiB, which is cheap enough for production.
+    /// Record a sample: one block per this many allocated bytes, on average. Bytes, or a number with KiB, MiB or GiB.
+    /// `--sample` without a number means 512KiB, which is cheap enough for production.
     #[arg(long, group = "recorded", value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = sample_bytes::DEFAULT, value_parser = sample_bytes::parse)]
     sample: Option<u64>,
     /// Record nothing until `about-memory track` connects. Implies --listen.
@@ -252,7 +252,7 @@ fn unknown_option(option: &str) -> Failure {
     })
 }
 
-/// Returns a file's name as a part of a word of `$DMD`. A name with white space is an error.
+/// Returns a path as a part of a word of `$DMD`. A path that is not UTF-8 or contains white space is an error.
 fn word<'a>(option: &str, file: &'a Path) -> Result<&'a str, Failure> {
     let name = file.to_str().filter(|path| !path.is_empty() && !path.contains(char::is_whitespace));
     name.ok_or_else(|| {

@@ -341,8 +341,9 @@ pub(super) fn is_snapshot(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "fxsnapshot")
 }
 
-/// Opens the file in the user's browser, by the desktop's own program. Prints a line if that program is missing. The
-/// file contains the address, because the address as an argument would show the token in the list of processes.
+/// Opens the file in the user's browser, by the desktop's own program. Prints a line if that program is missing or
+/// fails. The file contains the address, because the address as an argument would show the token in the list of
+/// processes.
 fn open(file: &Path) {
     let file = file.to_owned();
     // Some of these programs run as long as the browser. A thread waits for the program.

@@ -40,7 +40,7 @@ With --interval, the marks are: + larger, - smaller, * new, x gone.";
 const RESIDENT: &str =
     "^(explicit|resident-map|proportional-map|swap-map|huge-pages|hugetlb)/|^(resident|page-tables)$";
 
-/// The interval of `about-memory watch`, the old spelling of `--interval`.
+/// The interval if `--interval` is not given: for `--count`, and for `about-memory watch`, an old spelling.
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 
 #[derive(Args)]

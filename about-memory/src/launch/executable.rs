@@ -25,7 +25,7 @@ pub enum LaunchObstacle {
     /// The program is statically linked, so it has no loader.
     #[error("is statically linked, so libdmd.so cannot be preloaded; wrap its allocator in dmd::Dmd")]
     Static,
-    /// The program runs with the rights of another user, so the loader ignores `$LD_PRELOAD`.
+    /// The program gets rights that its user does not have, so the loader ignores `$LD_PRELOAD`.
     #[error(
         "is setuid, setgid or has capabilities, so the loader ignores LD_PRELOAD; run a copy without them"
     )]

@@ -38,7 +38,8 @@ pub fn collect(pids: &[u32], options: &AskOptions) -> Result<ReportSet, LiveErro
     ask_all(&targets, options)
 }
 
-/// Returns the reports of all listening processes of this user, like [`collect`].
+/// Like [`collect`], for all listening processes of this user except this process. Even a single process appears as
+/// `NAME (pid N)`.
 ///
 /// # Errors
 ///
@@ -52,7 +53,8 @@ pub fn collect_all(options: &AskOptions) -> Result<ReportSet, LiveError> {
 }
 
 /// Like [`collect`], but also asks the running processes that were started by these processes. A single process in
-/// `pids` is the main process. Warnings in the set name the processes that do not listen.
+/// `pids` is the main process, even if the options request its own name. Warnings in the set name the processes that do
+/// not listen.
 ///
 /// # Errors
 ///

@@ -76,8 +76,8 @@ impl TrackingSession {
         Self { answer, timeout, process, program }
     }
 
-    /// Returns the reason if the process has closed the connection. An ending process closes its socket a moment before
-    /// its end.
+    /// Replaces an error of a closed connection by the reason: the process has ended, or has become another program.
+    /// Waits for this up to a second, because an ending process closes its socket a moment before its end.
     fn explained(&self, error: LiveError) -> LiveError {
         const MOMENT: Duration = Duration::from_secs(1);
         if !matches!(error, LiveError::NoAnswer | LiveError::Io(_)) {

@@ -1,4 +1,4 @@
-//! Processes that record their call stacks because a page requested it.
+//! Recordings of processes, which pages start and stop.
 //!
 //! A recording stays here until it is opened, even if its process has ended or its file cannot be opened at first. A
 //! recording that can never be opened can be saved and discarded. The lock is not held while a process answers or a
@@ -39,7 +39,8 @@ struct ActiveRecording {
 }
 
 impl ActiveRecording {
-    /// Whether the recording belongs to this process, and not to an earlier process with the same id.
+    /// Whether the recording belongs to this process, and not to an earlier process with the same id. True if one of
+    /// the two did not answer `hello`.
     fn is_of(&self, hello: Option<&HelloAnswer>) -> bool {
         let (Some(own), Some(other)) = (&self.hello, hello) else { return true };
         own.started == other.started

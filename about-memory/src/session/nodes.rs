@@ -109,7 +109,8 @@ pub(super) fn individuals(
     Ok(QueryAnswer::Nodes { nodes, found: all.len(), tree: tree.clone() })
 }
 
-/// Returns the nodes whose name contains the text, or whose id is the text.
+/// Returns the nodes whose name contains the text, or whose id is the text: decimal, or hexadecimal after `0x`, also
+/// after `@`.
 pub(super) fn search(
     tree: &SharedDominators,
     text: &str,

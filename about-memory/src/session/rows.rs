@@ -35,8 +35,8 @@ const CLASSES: &[RowColumn] = &[RowColumn::Retained, RowColumn::Shallow, RowColu
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionRow {
-    /// The id of the node. The id of a row of a census is a number below 2^53 that is computed from its names, so that
-    /// the row stays open with another filter or order.
+    /// The id of the node. A row of a census or a group of suspects has a number below 2^53 that is computed from its
+    /// names, so that the row stays open with another filter or order. A class has its index.
     pub id: u64,
     /// The depth, from 0.
     pub level: usize,

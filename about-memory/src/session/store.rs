@@ -326,8 +326,9 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Returns [`SessionError::TooMuch`], [`SessionError::NoSnapshot`], [`SessionError::NotRead`] or
-    /// [`SessionError::Busy`]. All other errors are returned with the answer.
+    /// Returns [`SessionError::TooMuch`], [`SessionError::NoSnapshot`], [`SessionError::NotRead`],
+    /// [`SessionError::Busy`], or [`SessionError::Failed`] if no thread can be started. All other errors are returned
+    /// with the answer.
     pub fn ask(&self, query: Query) -> Result<PendingAnswer, SessionError> {
         if let Some((what, most)) = query.excess() {
             return Err(SessionError::TooMuch(what, most));

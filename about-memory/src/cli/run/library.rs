@@ -9,7 +9,7 @@ use crate::cli::Failure;
 
 const NAME: &str = "libdmd.so";
 
-/// The library of an optimized build of this program.
+/// The contents of the library. An optimized build of this program contains the library.
 #[cfg(contains_libdmd)]
 const CONTENTS: Option<&[u8]> = Some(include_bytes!(env!("LIBDMD")));
 #[cfg(not(contains_libdmd))]

@@ -1,4 +1,5 @@
-//! Writes dumps while the program runs: at intervals, and when an amount exceeds a limit.
+//! Writes dumps while the program runs: at intervals, and when a condition becomes true. With `--types`, a condition
+//! requests a copy of the process instead.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -243,7 +244,7 @@ fn numbered(output: &Path, pid: u32, number: u32) -> PathBuf {
     output.with_file_name(format!("{head}.{number}{tail}"))
 }
 
-/// Parses a time: a number, and `ms`, `s`, `m` or `h`.
+/// Parses a time: a number of seconds, or a number with `ms`, `s`, `m` or `h`.
 fn time(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

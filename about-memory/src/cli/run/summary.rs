@@ -81,7 +81,7 @@ pub(super) fn print(path: &Path, facts: &SummaryFacts<'_>) -> Result<(), Failure
     Ok(())
 }
 
-/// Prints the types of a process without a dump.
+/// Prints the types of a process that wrote no dump.
 pub(super) fn print_types(types: &TypeText) {
     let _ = write!(io::stderr(), "\n{}", types.text(None));
 }

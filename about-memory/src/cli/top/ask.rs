@@ -15,10 +15,10 @@ use super::super::symbols::SymbolSearch;
 
 /// All processes together have this time to send their names and their amounts.
 const TIME_FOR_NAMES: Duration = Duration::from_secs(1);
-/// A process has this time to write a dump.
+/// A process has this time to write a dump or a heap snapshot, or to free caches.
 const TIME_FOR_FILES: Duration = Duration::from_secs(60);
 
-/// A request.
+/// A request of a screen to a process or to the session.
 #[derive(Clone, Debug)]
 pub(super) enum ScreenRequest {
     List,
@@ -37,7 +37,7 @@ pub(super) enum ScreenRequest {
     Types(u32, String),
 }
 
-/// A process for display.
+/// A process in the list of running processes. Its texts are escaped, except `requests`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ListedProcess {
     pub(super) pid: u32,
@@ -48,7 +48,7 @@ pub(super) struct ListedProcess {
     pub(super) error: Option<String>,
 }
 
-/// An answer.
+/// The answer to a [`ScreenRequest`].
 #[derive(Debug)]
 pub(super) enum ScreenAnswer {
     Processes(Vec<ListedProcess>),
@@ -156,7 +156,8 @@ fn list() -> Result<Vec<ListedProcess>, live::LiveError> {
     Ok(listeners.iter().map(process).collect())
 }
 
-/// Renames a single process to the name under which `about-memory save` saves it, so that both files can be compared.
+/// Renames a single process to the name that it has in a file of `about-memory save`. Such a file and the file of this
+/// program can then be compared.
 fn name_as_main(set: &mut ReportSet) {
     let mut names = set.iter().map(|report| report.process);
     let first = names.next();

@@ -23,7 +23,7 @@ export interface Warning {
 
 export interface ReportProcess {
   name: string;
-  /** The resident bytes of the process, a decimal number. */
+  /** The bytes that the process adds to the total of resident memory, a decimal number. */
   resident: string;
   /** Roots of trees, in order. */
   trees: number[];
@@ -89,7 +89,7 @@ export interface ReportData {
   names: Pick<TextColumn, "get">;
   /** The stacks of a DMD dump, if the page has one. */
   flame: FlameGraph | null;
-  /** A recording or a change, which the page shows in place of reports. */
+  /** A recording, a change or a dump, which the page shows in place of reports. */
   heapView: Heap | null;
 }
 

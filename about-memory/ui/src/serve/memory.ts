@@ -152,7 +152,7 @@ class MemoryPage {
       label.querySelector("input")!.disabled = chosen && generations.length === 1;
       return label;
     };
-    // Numbers only grow, so new snapshots are last.
+    // A new snapshot has a larger number than all earlier ones, so it is last.
     sides.append(...read.filter(({ id }) => !boxes.has(id)).map(({ id, title }) => box(id, title)));
   }
 

@@ -145,7 +145,10 @@ function show(main: HTMLElement, api: Api, state: ServerState, route: Route, mod
   };
 }
 
-/** Makes an address of the stacks for a program that cannot send the token, and copies it to the clipboard. */
+/**
+ * Makes an address that gives the stacks to a program that cannot send the token. Copies a command with this address to
+ * the clipboard.
+ */
 async function ticket(api: Api, id: number, heap: HeapViews | null | undefined, showStatus: ShowStatus) {
   const { path } = await api.post<{ path: string }>(`stacks/${id}/ticket`, { format: "pprof", ...heap?.window });
   const command = `go tool pprof ${location.origin}${path}`;

@@ -11,7 +11,7 @@ import type { OpenRows } from "./open_rows";
 export interface TableRow {
   id: number;
   level: number;
-  /** The index of the parent row. The page may not have that row. */
+  /** The index of the parent row. The page does not always have that row. */
   parent: number | null;
   name: string[];
   numbers: number[];

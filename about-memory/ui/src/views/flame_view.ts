@@ -52,7 +52,7 @@ export class FlameView implements View {
   constructor(
     private graph: FlameGraph,
     private readonly model: Model,
-    /** The unit of the frames. */
+    /** What the number `blocks` of a frame counts: a noun in the singular. */
     private readonly counted = "block",
   ) {
     this.root = this.zoomed = this.base = this.active = graph.root;
@@ -258,7 +258,7 @@ export class FlameView implements View {
   }
 }
 
-/** Returns the frames below a frame that are wide enough. */
+/** Returns boxes for the callees of a frame. A callee that is too narrow has no box. */
 function inside({ frame, row, left, width }: FlameBox): FlameBox[] {
   const boxes: FlameBox[] = [];
   for (const called of frame.called) {

@@ -1,4 +1,5 @@
-// The views of a recording, of a change or of a dump. Above them is the time line, or the names of both heaps.
+// The views of a recording, of a change or of a dump. Above the views are the time line of the recording, the names of
+// both heaps, or the choice of blocks of the dump.
 
 import { formatAmount, formatBytes, Units } from "../text/amount";
 import { create, setText, setTip } from "../widgets/elements";
@@ -145,7 +146,7 @@ export class HeapViews {
     return select(timeline!, from, to, shown);
   }
 
-  /** Waits for the next frame, because a drag may select many ranges before it. */
+  /** Shows the chosen amounts at the next animation frame, because a drag may select many ranges before that. */
   private later() {
     if (this.waiting) return;
     this.waiting = true;

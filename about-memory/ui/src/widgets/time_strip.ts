@@ -11,7 +11,7 @@ const SVG = "http://www.w3.org/2000/svg";
 /** The width of the drawing. The browser scales it. */
 const WIDTH = 1000;
 const HEIGHT = 100;
-/** Allocations are drawn in this part of the height. */
+/** The highest rate of allocation is drawn this high. */
 const RATE_HEIGHT = 40;
 /** A drag over fewer pixels is a click. */
 const CLICK = 4;
