@@ -36,6 +36,7 @@ use crate::system::lock::Lock;
 use crate::system::slot::Inside;
 use crate::system::{clock, confined, internal_alloc, log, memory, own_stack, process, raw_file, signals};
 use crate::tables::events::{EventKind, TableEvent};
+use crate::tables::mappings::MAPPINGS;
 use crate::tables::observers::{self, EventBatch, EventSource, Observer, ObserverPlace};
 use crate::tables::statistics::BlockEnd;
 use crate::tables::thread;
@@ -230,6 +231,8 @@ fn end() {
         RECORDING.state.store(ENDED, Ordering::Relaxed);
         let Some(mut output) = output.take().filter(RecordingOutput::is_open) else { return };
         output.drain();
+        output.mappings();
+        MAPPINGS.hold().stop_log();
         output.nodes();
         output.modules(&modules);
         output.chunk(ChunkKind::Threads, &names);
@@ -302,6 +305,7 @@ impl ProcessRecording {
         opened.chunk(ChunkKind::About, &about.encode());
         opened.clock();
         live::write(&mut opened, now, before);
+        opened.start_mappings(about.tick);
         *place = Some(opened);
         self.state.store(ON, Ordering::Relaxed);
     }
@@ -501,6 +505,9 @@ impl Observer for ProcessRecording {
         // A request starts a recording only for the parent.
         let begins = options.children && options.record.is_some();
         self.state.store(if begins { WAITING } else { ENDED }, Ordering::Relaxed);
+        if !begins {
+            MAPPINGS.hold().stop_log();
+        }
     }
 }
 

@@ -15,10 +15,12 @@
 //! not need. Equal data gives equal bytes.
 //!
 //! The key-value metadata of a file has `memory_report.schema` (the [version](SCHEMA_VERSION) of the columns),
-//! `memory_report.table` and `memory_report.units`. Later versions only add nullable columns.
+//! `memory_report.table`, `memory_report.units` and `memory_report.runs` (the ids of the file's runs). Later versions only
+//! add nullable columns.
 //!
 //! [`file_name`] returns the path of a file below a folder. The path has hive folders for the date and the service, so
-//! that readers can skip folders. The file's name is the run's id, so that a second export of a run replaces the first.
+//! that readers can skip folders; the folder's name differs from the column `service`, because some readers reject a
+//! folder with the name of a column. The file's name is the run's id, so that a second export of a run replaces the first.
 //!
 //! Source: the format's documentation (`LogicalTypes.md`, `Compression.md` of apache/parquet-format).
 //!
@@ -36,7 +38,7 @@
 //! let mut file = Vec::new();
 //! parquet::reports(&[(&run, &set)], &ParquetOptions::new(), &mut file)?;
 //! assert!(file.starts_with(b"PAR1"));
-//! assert!(parquet::file_name("reports", &run).starts_with("reports/date=2025-11-23/service=search/"));
+//! assert!(parquet::file_name("reports", &run).starts_with("reports/date=2025-11-23/service_folder=search/"));
 //! # Ok::<(), memory_export::ExportError>(())
 //! ```
 
@@ -59,7 +61,7 @@ mod warnings;
 pub use census::census;
 pub use census_row::CensusRow;
 pub use frames::frames;
-pub use hive::{date, file_name};
+pub use hive::{date, file_name, folder_name};
 pub use options::{ParquetOptions, SCHEMA_VERSION};
 pub use reports::reports;
 pub use run::ParquetRun;

@@ -1,5 +1,6 @@
 //! `about-memory run`: signals and exit status, names of dumps, and obstacles.
 
+mod mapped;
 mod resident;
 mod tracked;
 mod types;

@@ -39,7 +39,8 @@ fn a_run_that_is_added_twice_is_there_once() {
     assert_eq!(fs::read(folder.path().join(&first[0])).unwrap(), contents);
     assert_ne!(append(&dump, &["--service", "a/b", "--run-label", "x=y"], folder.path()), first);
     let places: Vec<&str> = first.iter().map(|file| file.rsplit_once('/').unwrap().0).collect();
-    let expected = ["stacks", "frames"].map(|table| format!("fleet/{table}/date=2026-11-22/service=a%2Fb"));
+    let expected =
+        ["stacks", "frames"].map(|table| format!("fleet/{table}/date=2026-11-22/service_folder=a%2Fb"));
     assert_eq!(places, expected);
     let left = fs::read_dir(folder.path().join(places[0])).unwrap().count();
     assert_eq!(left, 2, "a temporary file is left");

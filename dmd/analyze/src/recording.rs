@@ -29,6 +29,7 @@
 //! changes           the changes of a replay in order of time
 //! leaked, descent   the blocks that are alive at a time, and the bytes that the program freed before its end
 //! growth            the live blocks of each stack at two times
+//! mapped            the memory that the program mapped itself, over time and at one time
 //! ```
 //!
 //! # Faults
@@ -46,6 +47,7 @@ mod growth;
 mod index;
 mod leaked;
 mod line;
+mod mapped;
 mod merge;
 mod moment;
 mod player;
@@ -86,6 +88,7 @@ pub use moment::{Moment, MomentError};
 pub(crate) use growth::LiveSums;
 pub(crate) use leaked::{FreedBefore, LeakedStack, STEPS as LEAK_STEPS};
 pub(crate) use line::{LIFE_LIMITS, LineGroups};
+pub(crate) use mapped::{KeptMappings, MappedLine, MappingStack};
 pub(crate) use slices::{ALIVE, SliceTable};
 pub(crate) use usage::{ForeignFrees, StackUse, UsageFindings};
 

@@ -92,11 +92,18 @@
 //! `pc` below [`FIRST_PC`] are not frames: they separate stacks from times in which different libraries were loaded at
 //! the same address. The last modules chunk is valid for the whole file. `live` chunks come before all events: they
 //! contain the blocks that were live when the recording started.
+//!
+//! # Mappings
+//!
+//! [`ChunkKind::Mappings`] contains the mappings that the program made and removed through the C library, in order of
+//! time. A mapping whose tick is the tick of the start is older than the recording. Blocks may lie in mappings: an
+//! allocator inside of the program calls `mmap`, too.
 
 mod chunk;
 mod events;
 mod facts;
 mod live;
+mod mappings;
 mod modules;
 mod nodes;
 mod numbers;
@@ -110,6 +117,7 @@ pub use chunk::{
 pub use events::{BlockAction, BlockEvent, EventDecoder, EventEncoder};
 pub use facts::{ClockReading, RecordedProcess, RecordingEnd, Watermark};
 pub use live::{LiveBlock, LiveDecoder, LiveEncoder};
+pub use mappings::{MappingAction, MappingDecoder, MappingEncoder, MappingEvent};
 pub use modules::{RecordedModule, decode_modules, encode_modules};
 pub use nodes::{NodeDecoder, NodeEncoder, StackNode};
 pub use threads::{RecordedThread, decode_threads, encode_threads};

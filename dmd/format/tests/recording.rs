@@ -79,10 +79,28 @@ proptest! {
     }
 
     #[test]
+    fn changes_of_mappings_are_decoded_as_they_were(changes in vec((any::<u64>(), 0..1_u64 << 52, any::<u16>(), any::<Option<(u32, bool)>>()), 0..50)) {
+        let change = |(tick, page, pages, map): (u64, u64, u16, Option<(u32, bool)>)| MappingEvent {
+            tick,
+            start: page << 12 & u64::MAX >> 1,
+            bytes: u64::from(pages) << 12,
+            action: map.map_or(MappingAction::Unmap, |(stack, is_file)| MappingAction::Map { stack, is_file }),
+        };
+        let changes: Vec<_> = changes.into_iter().map(change).collect();
+        let mut encoder = MappingEncoder::new();
+        encoder.push(&MappingEvent { tick: 5, start: 4096, bytes: 0, action: MappingAction::Unmap });
+        encoder.clear();
+        changes.iter().for_each(|change| encoder.push(change));
+        let decoded: Result<Vec<_>, _> = MappingDecoder::new(encoder.payload()).collect();
+        prop_assert_eq!(decoded.unwrap(), changes);
+    }
+
+    #[test]
     fn any_payload_is_decoded_or_refused(payload in vec(any::<u8>(), 0..400)) {
         let _ = decoded(&payload);
         let _ = NodeDecoder::new(&payload).count();
         let _ = LiveDecoder::new(&payload).count();
+        let _ = MappingDecoder::new(&payload).count();
         let _ = decode_modules(&payload);
         let _ = decode_threads(&payload);
         let _ = RecordedProcess::decode(&payload);
@@ -99,6 +117,26 @@ proptest! {
             }
         }
     }
+}
+
+/// The documentation's rules for changes of mappings, byte by byte.
+#[test]
+fn changes_of_mappings_are_those_of_the_documentation() {
+    let mut encoder = MappingEncoder::new();
+    let map = MappingAction::Map { stack: 3, is_file: true };
+    encoder.push(&MappingEvent { tick: 5, start: 2 << 12, bytes: 4 << 12, action: map });
+    encoder.push(&MappingEvent { tick: 6, start: 1 << 12, bytes: 1 << 12, action: MappingAction::Unmap });
+    let number = |number: u8| number << 1 | 1;
+    let bytes = [2, 5 << 1, 2 << 1, 4, 3 << 1, 0, 1 << 1, 1, 1].map(number);
+    assert_eq!(encoder.payload(), bytes);
+    let refused = |bytes: &[u8]| {
+        let bytes: Vec<u8> = bytes.iter().map(|byte| number(*byte)).collect();
+        MappingDecoder::new(&bytes).last().unwrap().unwrap_err().reason
+    };
+    assert_eq!(refused(&[3, 0, 0, 1]), "a change of mappings has an unknown kind");
+    assert_eq!(refused(&[0, 0, 1, 1]), "a mapping ends behind all addresses");
+    assert_eq!(refused(&[1, 0, 2, 1, 1]), "the number of a stack is out of range");
+    assert_eq!(refused(&[1, 0, 2, 1]), "the payload ends too early");
 }
 
 /// The documentation's rules for numbers, ticks, addresses and predictions, byte by byte.

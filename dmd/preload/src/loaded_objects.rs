@@ -135,11 +135,32 @@ impl LoadedObject {
 
     /// Maps the object's file. `None` if the file is missing, or has changed since it was loaded.
     pub(crate) fn file(&self) -> Option<MappedFile> {
-        let mut path = if self.path.is_empty() { b"/proc/self/exe".to_vec() } else { self.path.clone() };
-        path.push(0);
-        let file = MappedFile::open(CStr::from_bytes_until_nul(&path).ok()?)?;
-        self.is_loaded_from(file.bytes()).then_some(file)
+        let open = |mut path: Vec<u8>| {
+            path.push(0);
+            let file = MappedFile::open(CStr::from_bytes_until_nul(&path).ok()?)?;
+            self.is_loaded_from(file.bytes()).then_some(file)
+        };
+        if !self.path.is_empty() {
+            return open(self.path.clone());
+        }
+        // If the command names the loader, the kernel's name is the loader's.
+        open(b"/proc/self/exe".to_vec()).or_else(|| open(mapped_path(self.headers())?))
     }
+}
+
+/// The path of the file that is mapped at an address.
+fn mapped_path(address: usize) -> Option<Vec<u8>> {
+    let mappings = std::fs::read("/proc/self/maps").ok()?;
+    let line = mappings.split(|byte| *byte == b'\n').find(|line| {
+        let range = line.split(|byte| *byte == b' ').next().and_then(|range| str::from_utf8(range).ok());
+        let hexadecimal = |text| usize::from_str_radix(text, 16);
+        let ends = range.and_then(|range| range.split_once('-'));
+        ends.is_some_and(|(start, end)| {
+            hexadecimal(start).is_ok_and(|start| start <= address)
+                && hexadecimal(end).is_ok_and(|end| address < end)
+        })
+    })?;
+    Some(line[line.iter().position(|byte| *byte == b'/')?..].to_vec())
 }
 
 /// The size of a page.

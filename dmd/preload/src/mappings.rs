@@ -33,9 +33,10 @@ unsafe fn mmap_by_number(
 
 /// Records a new mapping. Inlined, so that the hook's frame is the innermost of the stack.
 #[inline(always)]
-fn record(mapped: *mut c_void, bytes: usize) {
+fn record(mapped: *mut c_void, bytes: usize, flags: c_int) {
     if mapped != libc::MAP_FAILED && is_recorded() {
-        record_mapping(mapped.expose_provenance(), whole_pages(bytes));
+        let is_file = flags & libc::MAP_ANONYMOUS == 0;
+        record_mapping(mapped.expose_provenance(), whole_pages(bytes), is_file);
     }
 }
 
@@ -59,7 +60,7 @@ pub(crate) unsafe extern "C" fn mmap(
         // SAFETY: the program guarantees the contract.
         false => unsafe { mmap_by_number(at, bytes, access, flags, file, offset) },
     };
-    record(mapped, bytes);
+    record(mapped, bytes, flags);
     mapped
 }
 
@@ -83,7 +84,7 @@ pub(crate) unsafe extern "C" fn mmap64(
         // SAFETY: the program guarantees the contract.
         false => unsafe { mmap_by_number(at, bytes, access, flags, file, offset) },
     };
-    record(mapped, bytes);
+    record(mapped, bytes, flags);
     mapped
 }
 
@@ -134,6 +135,7 @@ pub(crate) unsafe extern "C" fn mremap(
         }),
     };
     if let Some(forgotten) = forgotten {
+        let is_file = forgotten.is_file();
         if mapped == libc::MAP_FAILED {
             forgotten.restore();
             return mapped;
@@ -142,7 +144,7 @@ pub(crate) unsafe extern "C" fn mremap(
         if flags & libc::MREMAP_DONTUNMAP != 0 {
             forgotten.restore();
         }
-        record_mapping(mapped.expose_provenance(), whole_pages(new_bytes));
+        record_mapping(mapped.expose_provenance(), whole_pages(new_bytes), is_file);
     }
     mapped
 }

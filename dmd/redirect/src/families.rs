@@ -88,6 +88,12 @@ pub struct AllocatorFamily {
 impl AllocatorFamily {
     /// Whether a function with this name belongs to the allocator. A dot and more may follow the name.
     pub(crate) fn is_own_code(&self, name: &[u8]) -> bool {
+        // A crate of Rust may have the name of the allocator's namespace in C++.
+        let is_hash =
+            |part: &[u8]| part.starts_with(b"17h") && matches!(part.get(19..), Some(b"E" | [b'E', b'.', ..]));
+        if name.starts_with(b"_ZN") && name.windows(3).enumerate().any(|(at, _)| is_hash(&name[at..])) {
+            return false;
+        }
         let base = name.split(|byte| *byte == b'.').next().unwrap_or(name);
         let rest = base.strip_prefix(self.prefix.as_bytes());
         self.own_code.iter().any(|own| name.starts_with(own.as_bytes()))

@@ -333,9 +333,8 @@ fn references_of(
             return Err(RefusalReason::Unsupported(name(family.unsupported[index])));
         }
     }
-    let mut used =
-        references.iter().map(|reference| functions[usize::from(reference.function)].function.call);
-    if !used.any(|call| call == FunctionCall::Free) {
+    // A program may end without a free. The functions that free are all inlined only if the file has none.
+    if !functions.iter().any(|planned| planned.function.call == FunctionCall::Free) {
         return Err(RefusalReason::Inlined);
     }
     Ok(Some(RedirectPlan { functions, references, usable_size: found.usable_size, is_shims }))

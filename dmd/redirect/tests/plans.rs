@@ -195,8 +195,12 @@ fn what_cannot_be_redirected_is_refused() {
     // A compiler made a copy of a function, which the program calls.
     let line = &lines(&file(X86_64, &code, &[CODE + 20], &with(&[("mi_free.constprop.0", CODE + 20, 1)])))[0];
     assert!(line.contains("its functions are inlined"), "{line}");
-    // Only allocations are called.
+    // Only allocations are called: the program ends without a free.
     let line = &lines(&file(X86_64, &unused, &[CODE], functions))[0];
+    assert_eq!(line, "mimalloc inside the program: 1 functions, 1 references");
+    // No function that frees is left.
+    let functions = [("mi_malloc", CODE, 1), ("_mi_page", CODE, 0)];
+    let line = &lines(&file(X86_64, &unused, &[CODE], &functions))[0];
     assert!(line.contains("its functions are inlined"), "{line}");
     // The function is outside of the code.
     let line = &lines(&file(

@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use dmd_format::recording::{
-    ChunkKind, ClockReading, MAGIC, NodeEncoder, RecordedModule, RecordingEnd, StackNode, Watermark,
-    encode_modules, frame_chunk, most_framed,
+    ChunkKind, ClockReading, MAGIC, MappingEncoder, NodeEncoder, RecordedModule, RecordingEnd, StackNode,
+    Watermark, encode_modules, frame_chunk, most_framed,
 };
 
 use crate::dump::file;
@@ -17,6 +17,7 @@ use crate::recording::buffer::{self, EventBuffer};
 use crate::system::lock::{Lock, LockUse, LockedValue};
 use crate::system::pages::{self, DumpVec};
 use crate::system::{clock, log, raw_file};
+use crate::tables::mappings::MAPPINGS;
 use crate::tables::trace_id::TraceId;
 
 /// The approximate size of a chunk of nodes or live blocks, in bytes.
@@ -180,6 +181,34 @@ impl RecordingOutput {
         self.chunk(ChunkKind::Events, buffer.payload());
         if !self.is_open() {
             self.lost_events += buffer.events() as u64;
+        }
+        self.quiet_passes = 0;
+    }
+
+    /// Starts to log the changes of mappings, and writes the mappings of now. `tick` is the start of the recording.
+    pub(super) fn start_mappings(&mut self, tick: u64) {
+        MAPPINGS.hold().start_log(tick);
+        self.mappings();
+    }
+
+    /// Writes the changes of mappings.
+    pub(super) fn mappings(&mut self) {
+        let log = { MAPPINGS.hold().take_log() };
+        self.lost_events += log.lost;
+        if log.events.is_empty() {
+            return;
+        }
+        self.nodes();
+        let mut encoder = MappingEncoder::new();
+        for event in &log.events {
+            encoder.push(event);
+            if encoder.payload().len() >= CHUNK {
+                self.chunk(ChunkKind::Mappings, encoder.payload());
+                encoder.clear();
+            }
+        }
+        if !encoder.payload().is_empty() {
+            self.chunk(ChunkKind::Mappings, encoder.payload());
         }
         self.quiet_passes = 0;
     }

@@ -151,6 +151,7 @@ pub(super) fn pass(modules: &[RecordedModule]) -> bool {
     let mut output = output();
     let Some(output) = output.as_mut().filter(|output| output.is_open()) else { return false };
     output.drain();
+    output.mappings();
     output.modules(modules);
     if !names.is_empty() {
         output.chunk(ChunkKind::Threads, &names);

@@ -4,6 +4,9 @@
 //! the table has only what the kernel does not know: a dump joins both lists. The C library's own mappings do not pass
 //! through hooks.
 
+use dmd_format::recording::{MappingAction, MappingEvent};
+
+use crate::system::clock;
 use crate::system::lock::{Lock, LockedValue};
 use crate::system::pages::{self, PageVec};
 use crate::tables::trace_id::TraceId;
@@ -20,6 +23,37 @@ pub(crate) struct MappedRange {
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) trace: TraceId,
+    /// Whether the range has the contents of a file.
+    pub(crate) is_file: bool,
+}
+
+impl MappedRange {
+    fn is_like(&self, other: &Self) -> bool {
+        (self.trace, self.is_file) == (other.trace, other.is_file)
+    }
+}
+
+/// The maximum number of events that wait for the recording.
+const MOST_EVENTS: usize = 1 << 17;
+
+/// The changes of the table since a recording last took them.
+pub(crate) struct MappingLog {
+    is_on: bool,
+    pub(crate) events: PageVec<MappingEvent>,
+    pub(crate) lost: u64,
+}
+
+impl MappingLog {
+    const fn new() -> Self {
+        Self { is_on: false, events: pages::list(), lost: 0 }
+    }
+
+    fn push(&mut self, tick: u64, start: usize, end: usize, action: MappingAction) {
+        let event = MappingEvent { tick, start: start as u64, bytes: (end - start) as u64, action };
+        if self.events.len() >= MOST_EVENTS || !pages::push(&mut self.events, event) {
+            self.lost += 1;
+        }
+    }
 }
 
 /// Ranges in the order of addresses, without overlaps.
@@ -28,6 +62,7 @@ pub(crate) struct MappingTable {
     parts: PageVec<PageVec<MappedRange>>,
     count: usize,
     lost: u64,
+    log: MappingLog,
 }
 
 pub(crate) static MAPPINGS: LockedValue<MappingTable> = LockedValue::new(MappingTable::new());
@@ -38,28 +73,46 @@ pub(crate) fn for_each_lock(each: &mut dyn FnMut(&Lock)) {
 
 impl MappingTable {
     const fn new() -> Self {
-        Self { parts: pages::list(), count: 0, lost: 0 }
+        Self { parts: pages::list(), count: 0, lost: 0, log: MappingLog::new() }
     }
 
     /// Adds a range. It replaces what was there before, as `MAP_FIXED` does.
-    pub(crate) fn add(&mut self, start: usize, end: usize, trace: TraceId) {
-        self.remove(start, end);
-        let mut new = MappedRange { start, end, trace };
+    pub(crate) fn add(&mut self, range: MappedRange) {
+        let MappedRange { start, end, trace, is_file } = range;
+        if start >= end {
+            return;
+        }
+        self.cut(start, end);
+        if self.log.is_on {
+            self.log.push(clock::ticks(), start, end, MappingAction::Map { stack: trace.0, is_file });
+        }
+        let mut new = range;
         // Neighbors of the same stack become one range.
         let before = self.position(start.saturating_sub(1));
-        if let Some(before) = self.take_if(before, |range| (range.end, range.trace) == (start, trace)) {
+        if let Some(before) = self.take_if(before, |range| range.end == start && range.is_like(&new)) {
             new.start = before.start;
         }
         let after = self.position(start);
-        if let Some(after) = self.take_if(after, |range| (range.start, range.trace) == (end, trace)) {
+        if let Some(after) = self.take_if(after, |range| range.start == end && range.is_like(&new)) {
             new.end = after.end;
         }
         self.insert(new);
     }
 
-    /// Removes all addresses of a range. Returns the stack that mapped them; `None` if one recorded range does not
-    /// contain all of them.
-    pub(crate) fn remove(&mut self, start: usize, end: usize) -> Option<TraceId> {
+    /// Removes all addresses of a range. Returns them if one stack has mapped all of them.
+    pub(crate) fn remove(&mut self, start: usize, end: usize) -> Option<MappedRange> {
+        let (removed, has_changed) = self.cut(start, end);
+        if self.log.is_on && has_changed {
+            self.log.push(clock::ticks(), start, end, MappingAction::Unmap);
+        }
+        removed
+    }
+
+    /// Removes all addresses of a range. Returns them if one stack has mapped all of them, and whether there were any.
+    fn cut(&mut self, start: usize, end: usize) -> (Option<MappedRange>, bool) {
+        if start >= end {
+            return (None, false);
+        }
         let (mut part, mut at) = self.position(start);
         let mut removed: Option<(MappedRange, MappedRange)> = None;
         let mut count = 0;
@@ -83,14 +136,15 @@ impl MappingTable {
             at = 0;
         }
         self.count -= count;
-        let (head, tail) = removed?;
+        let Some((head, tail)) = removed else { return (None, false) };
         if head.start < start {
             self.insert(MappedRange { end: start, ..head });
         }
         if tail.end > end {
             self.insert(MappedRange { start: end, ..tail });
         }
-        (count == 1 && head.start <= start && end <= head.end).then_some(head.trace)
+        let is_whole = count == 1 && head.start <= start && end <= head.end;
+        (is_whole.then_some(MappedRange { start, end, ..head }), true)
     }
 
     /// The place of the first range that ends after an address: its part, and its index there.
@@ -165,7 +219,29 @@ impl MappingTable {
 
     /// Forgets all ranges.
     pub(crate) fn clear(&mut self) {
-        *self = Self::new();
+        (self.parts, self.count, self.lost) = (pages::list(), 0, 0);
+    }
+
+    /// Starts to log changes. The log starts with the ranges of now, at the time `tick`.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn start_log(&mut self, tick: u64) {
+        self.log = MappingLog { is_on: true, ..MappingLog::new() };
+        for MappedRange { start, end, trace, is_file } in self.parts.iter().flatten() {
+            self.log.push(tick, *start, *end, MappingAction::Map { stack: trace.0, is_file: *is_file });
+        }
+    }
+
+    /// Stops to log changes.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn stop_log(&mut self) {
+        self.log = MappingLog::new();
+    }
+
+    /// Takes the changes out of the log.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn take_log(&mut self) -> MappingLog {
+        let is_on = self.log.is_on;
+        core::mem::replace(&mut self.log, MappingLog { is_on, ..MappingLog::new() })
     }
 
     pub(crate) fn ranges(&self) -> impl Iterator<Item = &MappedRange> {
@@ -201,10 +277,10 @@ mod tests {
             let end = (start + 1 + draw(most as u64) as usize).min(PAGES);
             if draw(2) == 0 {
                 let trace = TraceId(draw(3) as u32);
-                table.add(start, end, trace);
+                table.add(MappedRange { start, end, trace, is_file: false });
                 expected[start..end].fill(Some(trace));
             } else {
-                let removed = table.remove(start, end);
+                let removed = table.remove(start, end).map(|range| range.trace);
                 assert!(removed.is_none() || expected[start..end].iter().all(|trace| *trace == removed));
                 expected[start..end].fill(None);
             }
@@ -224,15 +300,35 @@ mod tests {
     #[test]
     fn ranges_beyond_the_maximum_are_counted() {
         let mut table = MappingTable::new();
+        let range = |start| MappedRange { start, end: start + 1, trace: TraceId(1), is_file: false };
         // Every second range first, so that parts divide.
         for index in (0..MOST).step_by(2).chain((1..MOST).step_by(2)) {
-            table.add(2 * index, 2 * index + 1, TraceId(1));
+            table.add(range(2 * index));
         }
         assert_eq!((table.ranges().count(), table.lost()), (MOST, 0));
-        table.add(2 * MOST, 2 * MOST + 1, TraceId(1));
-        // The gap in the middle of a range makes one more.
+        table.add(range(2 * MOST));
         assert_eq!((table.ranges().count(), table.lost()), (MOST, 1));
         assert_eq!(table.remove(0, 2 * MOST), None);
         assert_eq!((table.ranges().count(), table.parts.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_log_has_the_ranges_of_its_start_and_all_changes() {
+        let mut table = MappingTable::new();
+        let range = |start, end| MappedRange { start, end, trace: TraceId(7), is_file: true };
+        table.add(range(0, 4));
+        table.start_log(100);
+        table.add(range(8, 12));
+        table.remove(20, 30);
+        assert_eq!(table.remove(1, 2), Some(range(1, 2)));
+        let log = table.take_log();
+        let map = MappingAction::Map { stack: 7, is_file: true };
+        let events: Vec<_> =
+            log.events.iter().map(|event| (event.start, event.bytes, event.action)).collect();
+        assert_eq!(events, [(0, 4, map), (8, 4, map), (1, 1, MappingAction::Unmap)]);
+        assert!(log.events[0].tick == 100 && log.lost == 0);
+        table.stop_log();
+        table.add(range(8, 12));
+        assert!(table.take_log().events.is_empty());
     }
 }

@@ -9,7 +9,8 @@ use dmd::symbolize::SymbolOptions;
 use serde_json::Value;
 
 use crate::support::{
-    c_program, command, compile, count, frames, libdmd, number_of, preloaded, read_dump, run, succeed,
+    c_program, command, compile, count, frames, has_linked_allocator, libdmd, number_of, preloaded,
+    read_dump, run, succeed,
 };
 
 const ALL_OPTIONS: [&str; 6] = [
@@ -89,6 +90,10 @@ fn of_a_program_in_c() {
         for dump in dumps(&program, &[], options) {
             let found = sizes(&dump, 5001..5020);
             let mut expected = with_freed(expected.clone(), options, &[(5010, 10), (5016, 1)]);
+            if has_linked_allocator() {
+                // The library hooks the program's allocator in a constructor.
+                expected.remove(&5001);
+            }
             if found.contains_key(&5017) {
                 expected.insert(5017, 3);
             } else {
@@ -192,7 +197,10 @@ fn of_programs_that_end_where_there_is_no_room() {
     for options in ALL_OPTIONS {
         let dumps = dumps(&program, &[], options);
         let ended = dumps.iter().filter(|dump| count(dump, |block| block["req"] == 8001) == 1).count();
-        assert_eq!((dumps.len(), ended), (16, 15), "{options}");
+        // The handler may interrupt the engine while it holds a lock. The compiler removes the C library's pairs of
+        // `malloc` and `free`, so they are not interrupted.
+        let fewest = if has_linked_allocator() { (5, 4) } else { (16, 15) };
+        assert!((dumps.len(), ended) >= fewest && ended + 1 == dumps.len(), "{options}: {ended}");
     }
 }
 

@@ -69,10 +69,38 @@ pub(crate) fn c_program(folder: &Path, name: &str) -> PathBuf {
     compile(folder, "cc", &format!("{name}.c"), name, &[])
 }
 
+/// The functions of C that programs call by the names of a linked allocator.
+const RENAMED: [&str; 9] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "free",
+    "posix_memalign",
+    "aligned_alloc",
+    "memalign",
+    "valloc",
+    "malloc_usable_size",
+];
+
+/// Whether C programs contain an allocator of their own.
+pub(crate) fn has_linked_allocator() -> bool {
+    std::env::var_os("LINKED_ALLOCATOR").is_some()
+}
+
+/// `$LINKED_ALLOCATOR` may name an allocator that C programs contain and call instead of the C library's:
+/// `_rjem_:/folder/libjemalloc_pic.a`, with the prefix of its functions. Returns the flags of the compiler.
+fn linked_allocator() -> Vec<String> {
+    let Ok(allocator) = std::env::var("LINKED_ALLOCATOR") else { return Vec::new() };
+    let (prefix, archive) = allocator.split_once(':').expect("PREFIX:ARCHIVE");
+    let renamed = RENAMED.iter().map(|name| format!("-D{name}={prefix}{name}"));
+    renamed.chain([archive.to_owned(), "-lm".to_owned()]).collect()
+}
+
 /// Compiles a source of `tests/torture`.
 pub(crate) fn compile(folder: &Path, compiler: &str, source: &str, name: &str, flags: &[&str]) -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = folder.join(name);
+    let allocator = if flags.contains(&"-shared") { Vec::new() } else { linked_allocator() };
     let status = Command::new(compiler)
         .args(["-w", "-O1", "-g", "-pthread", "-I"])
         .arg(package.join("include"))
@@ -80,6 +108,7 @@ pub(crate) fn compile(folder: &Path, compiler: &str, source: &str, name: &str, f
         .arg(&program)
         .arg(package.join("tests/torture").join(source))
         .args(flags)
+        .args(allocator)
         .arg("-ldl")
         .status()
         .unwrap();

@@ -1,8 +1,11 @@
-//! Chunks of arenas. A chunk consists of an unused part, the values, and a footer at the end.
+//! Chunks of arenas. A chunk consists of an unused part, the values, and often a footer at the end.
 //!
-//! An arena hands out the bytes of a chunk from the end to the start. The footer contains the chunk's address, and the
-//! address at which the used part starts. For the chunk in use, the arena itself may contain the start of the used part
-//! instead of the footer.
+//! With a footer, an arena hands out the bytes of a chunk from the end to the start. The footer contains the chunk's
+//! address, and the address at which the used part starts. For the chunk in use, the arena itself may contain the start
+//! of the used part instead of the footer.
+//!
+//! Without a footer, an arena hands out the bytes from the start to the end. It contains the end of the used part next to
+//! the end of the chunk in use. For its other chunks, which are full but for a rest, the used part is unknown.
 
 use std::collections::BTreeMap;
 use std::mem::size_of;
@@ -58,6 +61,13 @@ impl ArenaValues {
         all
     }
 
+    /// The end of the last value in a block. The start of a block without values.
+    pub(crate) fn end_within(&self, block: &HeapBlock) -> u64 {
+        let end = block.address.saturating_add(block.requested);
+        let values = self.by_address.range(block.address..end);
+        values.map(|(at, (_, bytes))| at.saturating_add(*bytes)).max().unwrap_or(block.address)
+    }
+
     /// The values in a block, without the values inside of other values.
     pub(crate) fn within(&self, block: &HeapBlock) -> impl Iterator<Item = (TypedContents, u64)> {
         let end = block.address.saturating_add(block.requested);
@@ -88,42 +98,57 @@ pub(crate) fn is_footer(block: &HeapBlock, at: u64, size: u64, word: impl Fn(u64
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChunkUse {
     start: u64,
-    footer: u64,
-    /// The start of the used part; `None` if it is unknown.
+    /// The address of the footer, or the end of a chunk without a footer.
+    end: u64,
+    /// The end of the last known value, in a chunk that is used from its start. `None` in a chunk with a footer.
+    last_value: Option<u64>,
+    /// The other end of the used part; `None` if it is unknown.
     used: Option<u64>,
 }
 
 impl ChunkUse {
     /// A chunk with values between `start` and `footer`. The start of the used part is not known yet.
     pub(crate) fn new(start: u64, footer: u64) -> Self {
-        Self { start, footer, used: None }
+        Self { start, end: footer, last_value: None, used: None }
     }
 
-    /// The address of the footer, if the start of the used part is unknown.
-    pub(crate) fn footer_of_unknown(&self) -> Option<u64> {
-        self.used.is_none().then_some(self.footer)
+    /// A chunk without a footer. The end of the used part is not known yet.
+    pub(crate) fn upward(start: u64, end: u64, last_value: u64) -> Self {
+        Self { start, end, last_value: Some(last_value), used: None }
     }
 
-    /// Whether an address is in the used part. False if the start of the used part is unknown.
+    /// The address of the footer or of the end, if the used part is unknown.
+    pub(crate) fn end_of_unknown(&self) -> Option<u64> {
+        self.used.is_none().then_some(self.end)
+    }
+
+    /// Whether an address is in the used part. False if the used part is unknown.
     pub(crate) fn is_used(&self, address: u64) -> bool {
-        self.used.is_some_and(|used| (used..self.footer).contains(&address))
+        self.used.is_some_and(|used| match self.last_value {
+            None => (used..self.end).contains(&address),
+            Some(_) => (self.start..used).contains(&address),
+        })
     }
 
-    /// The number of bytes for values, and the number of used bytes. `None` if the start of the used part is unknown.
+    /// The number of bytes for values, and the number of used bytes. `None` if the used part is unknown.
     pub(crate) fn bytes(&self) -> Option<(u64, u64)> {
-        Some((self.footer - self.start, self.footer - self.used?))
+        let used = self.used?;
+        let used = if self.last_value.is_some() { used - self.start } else { self.end - used };
+        Some((self.end - self.start, used))
     }
 
-    /// Finds the start of the used part in the words of a footer or of an arena. One of these words may be the chunk's
-    /// address.
+    /// Finds the used part in the words of a footer or of an arena. One of these words may be the chunk's address.
     pub(crate) fn note(&mut self, words: impl Iterator<Item = u64>) {
-        let mut inside: Vec<u64> = words.filter(|word| (self.start..=self.footer).contains(word)).collect();
+        let mut inside: Vec<u64> = words.filter(|word| (self.start..=self.end).contains(word)).collect();
         if let Some(start) = inside.iter().position(|word| *word == self.start) {
             inside.swap_remove(start);
         }
-        // A word with the footer's address is from the time when the chunk was new. It does not show how much of the
-        // chunk is used now.
-        let found = inside.into_iter().filter(|word| *word < self.footer).min();
+        let found = match self.last_value {
+            // A word with the footer's address is from the time when the chunk was new. It does not show how much of
+            // the chunk is used now.
+            None => inside.into_iter().filter(|word| *word < self.end).min(),
+            Some(last) => inside.into_iter().filter(|word| *word >= last).min(),
+        };
         self.used = [self.used, found].into_iter().flatten().min();
     }
 }

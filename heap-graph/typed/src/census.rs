@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use crate::arena::ChunkUse;
 use crate::infer::{TypeOrigin, TypedHeap};
 use crate::type_name::NameBasis;
-use crate::walk::TypedContents;
 
 /// The blocks of one type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,7 +64,7 @@ impl TypedHeap<'_> {
                 all.typed_blocks += 1;
                 all.typed_bytes += block.usable;
             }
-            if let Some(contents @ TypedContents::Chunk { .. }) = self.contents[index] {
+            if let Some(contents) = self.contents[index].filter(|contents| contents.is_chunk()) {
                 let mut of_values = 0;
                 for (value, bytes) in self.values.within(block) {
                     let (count, sum) = in_chunks.entry((value.text(info), contents.text(info))).or_default();

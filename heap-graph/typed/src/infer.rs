@@ -9,7 +9,7 @@ mod chunks;
 mod prefixed;
 mod weigh;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use dmd_analyze::Dump;
 use hashbrown::HashMap;
@@ -95,6 +95,8 @@ struct Inference<'i, 'm, 'd> {
     inner_nodes: HashMap<TypeId, Option<TypeId>>,
     /// The values in arenas that are still to be read: address, contents and size in bytes.
     values: Vec<(u64, TypedContents, u64)>,
+    /// Blocks of bytes with references to values in them.
+    with_values: BTreeSet<usize>,
 }
 
 /// The purpose of reading statics.
@@ -158,7 +160,7 @@ impl<'i> TypedHeap<'i> {
         let merged = MergedFunctions::new(dump);
         let evidence = Evidence::new(heap.blocks.len());
         let (inner, allocating) = (InnerPointers::default(), AllocatingTypes::new(dump));
-        let (inner_nodes, values) = (HashMap::new(), Vec::new());
+        let (inner_nodes, values, with_values) = (HashMap::new(), Vec::new(), BTreeSet::new());
         let mut work = Inference {
             heap,
             reader,
@@ -170,6 +172,7 @@ impl<'i> TypedHeap<'i> {
             allocating,
             inner_nodes,
             values,
+            with_values,
         };
         work.find_chunks();
         work.statics(StaticsPass::Sure);

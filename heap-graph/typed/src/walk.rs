@@ -55,6 +55,10 @@ pub(crate) enum TypedContents {
     Chunk {
         footer: TypeId,
     },
+    /// Values of an arena in a block of bytes, without a footer.
+    FlatChunk {
+        byte: TypeId,
+    },
 }
 
 impl TypedContents {
@@ -67,8 +71,14 @@ impl TypedContents {
         | Self::Headed { element: of, .. }
         | Self::Task { raw: of }
         | Self::Prefixed { of, .. }
-        | Self::Chunk { footer: of }) = self;
+        | Self::Chunk { footer: of }
+        | Self::FlatChunk { byte: of }) = self;
         of
+    }
+
+    /// Whether the contents are values of an arena.
+    pub(crate) fn is_chunk(self) -> bool {
+        matches!(self, Self::Chunk { .. } | Self::FlatChunk { .. })
     }
 
     /// Whether both contents have the same form. Their types may differ.
@@ -89,6 +99,7 @@ impl TypedContents {
                 let name = info.name(footer);
                 format!("chunk of {}", name.split("::").next().unwrap_or(name))
             }
+            Self::FlatChunk { .. } => format!("chunk [{name}]"),
         }
     }
 }
@@ -312,6 +323,7 @@ impl<'i> ValueWalk<'i> {
                 self.whole = Some((footer, at));
                 self.value(ValueBytes { bytes, tail: None }, footer, at, PathTable::EMPTY, true, 0);
             }
+            TypedContents::FlatChunk { .. } => {}
         }
     }
 

@@ -242,7 +242,7 @@ impl TypedHeap<'_> {
                 let places = block.requested.saturating_sub(info.size(header)).checked_div(each)?;
                 Some(Some(BlockFill::new(WasteKind::Capacity, each, places, len)))
             }
-            TypedContents::Chunk { .. } => {
+            TypedContents::Chunk { .. } | TypedContents::FlatChunk { .. } => {
                 let used = self.chunk_uses.get(&index)?.bytes();
                 Some(used.map(|(all, used)| BlockFill::new(WasteKind::Chunks, 1, all, used)))
             }

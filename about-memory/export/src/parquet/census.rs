@@ -49,7 +49,7 @@ pub fn census(
 ) -> Result<(), ExportError> {
     let mut rows: Vec<&CensusRow> = rows.iter().collect();
     rows.sort();
-    let table = TableWriter::new(&LAYOUT, options, rows.len(), out)?;
+    let table = TableWriter::new(&LAYOUT, options, rows.len(), [run], out)?;
     table.write(&rows, |columns, rows| {
         columns.run(rows.iter().map(|_| run));
         columns.texts(rows.iter().map(|row| Some(&*row.by)));

@@ -54,7 +54,7 @@ pub fn frames(
     let mut rows: Vec<(u64, u32)> = ids.into_iter().zip(0..).collect();
     rows.sort_unstable();
     rows.dedup_by_key(|(id, _)| *id);
-    let table = TableWriter::new(&LAYOUT, options, rows.len(), out)?;
+    let table = TableWriter::new(&LAYOUT, options, rows.len(), [run], out)?;
     table.write(&rows, |columns, rows| {
         columns.texts(rows.iter().map(|_| Some(&*run.service)));
         columns.integers(rows.iter().map(|(id, _)| Some(id.cast_signed())));

@@ -5,32 +5,39 @@ use std::time::Duration;
 use super::run::ParquetRun;
 
 /// The path of a run's file for a table, relative to the folder of all tables. For example:
-/// `reports/date=2026-11-22/service=search/0123456789abcdef0123456789abcdef.parquet`.
+/// `reports/date=2026-11-22/service_folder=search/0123456789abcdef0123456789abcdef.parquet`.
+pub fn file_name(table: &str, run: &ParquetRun) -> String {
+    format!("{}/{}.parquet", folder_name(table, run.time, &run.service), run.id_text())
+}
+
+/// The folder of a table's rows for a day and a service, relative to the folder of all tables. For example:
+/// `reports/date=2026-11-22/service_folder=search`.
 ///
 /// In the service, all characters except ASCII letters, digits and `-._` are percent-encoded, and so are the dots of
 /// the names `.` and `..`. Readers decode them. An empty service is `__HIVE_DEFAULT_PARTITION__`, which readers read as
-/// null. A long name is cut to the characters in its first 80 bytes.
-pub fn file_name(table: &str, run: &ParquetRun) -> String {
-    let mut service = String::new();
-    let only_dots = run.service.bytes().all(|byte| byte == b'.');
-    for byte in start(&run.service).bytes() {
+/// null. A long name is cut to the characters in its first 78 bytes. The files have the whole name in their column
+/// `service`.
+pub fn folder_name(table: &str, time: Duration, service: &str) -> String {
+    let mut folder = String::new();
+    let only_dots = service.bytes().all(|byte| byte == b'.');
+    for byte in start(service).bytes() {
         match byte {
-            b'.' if only_dots => service += "%2E",
-            b'-' | b'.' | b'_' => service.push(char::from(byte)),
-            _ if byte.is_ascii_alphanumeric() => service.push(char::from(byte)),
-            _ => service += &format!("%{byte:02X}"),
+            b'.' if only_dots => folder += "%2E",
+            b'-' | b'.' | b'_' => folder.push(char::from(byte)),
+            _ if byte.is_ascii_alphanumeric() => folder.push(char::from(byte)),
+            _ => folder += &format!("%{byte:02X}"),
         }
     }
-    if service.is_empty() {
-        service += "__HIVE_DEFAULT_PARTITION__";
+    if folder.is_empty() {
+        folder += "__HIVE_DEFAULT_PARTITION__";
     }
-    format!("{table}/date={}/service={service}/{}.parquet", date(run.time), run.id_text())
+    format!("{table}/date={}/service_folder={folder}", date(time))
 }
 
-/// The characters in the first 80 bytes. A byte takes up to three characters in a folder's name, and file names have at
+/// The characters in the first 78 bytes. A byte takes up to three characters in a folder's name, and file names have at
 /// most 255 bytes.
 fn start(name: &str) -> &str {
-    let end = (0..=name.len().min(80)).rev().find(|end| name.is_char_boundary(*end));
+    let end = (0..=name.len().min(78)).rev().find(|end| name.is_char_boundary(*end));
     &name[..end.unwrap_or_default()]
 }
 

@@ -91,7 +91,7 @@ pub fn reports(
             ReportTableRow { report: Report { path, ..row.report }, ..row }
         })
         .collect();
-    let table = TableWriter::new(&LAYOUT, options, rows.len(), out)?;
+    let table = TableWriter::new(&LAYOUT, options, rows.len(), runs.iter().map(|(run, _)| *run), out)?;
     table.write(&rows, add_columns)
 }
 

@@ -86,7 +86,7 @@ pub fn stacks(
         Ok::<(), ExportError>(())
     })?;
     rows.sort_by_key(|row| (row.id, row.labels));
-    let table = TableWriter::new(&LAYOUT, options, rows.len(), out)?;
+    let table = TableWriter::new(&LAYOUT, options, rows.len(), [run], out)?;
     table.write(&rows, |columns, rows| {
         let runs = rows.iter().map(|_| run);
         columns.run(runs.clone());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::columns::{EncodedColumns, TableColumns, failed};
 use super::options::{ParquetOptions, SCHEMA_VERSION};
+use super::run::ParquetRun;
 use super::threads;
 use crate::error::ExportError;
 use ::parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -51,10 +52,11 @@ pub(super) struct TableWriter<'w> {
 
 impl<'w> TableWriter<'w> {
     /// `rows` is the maximum number of rows in the table.
-    pub(super) fn new(
+    pub(super) fn new<'r>(
         layout: &TableLayout,
         options: &ParquetOptions,
         rows: usize,
+        runs: impl IntoIterator<Item = &'r ParquetRun>,
         out: impl Write + Send + 'w,
     ) -> Result<Self, ExportError> {
         let schema = Arc::new(parse_message_type(layout.schema).expect("the layout's schema is valid"));
@@ -67,10 +69,12 @@ impl<'w> TableWriter<'w> {
             SortingColumn { column_idx: index as i32, descending: false, nulls_first: false }
         });
         let row_group = options.row_group.max(1);
+        let runs: Vec<String> = runs.into_iter().map(ParquetRun::id_text).collect();
         let metadata = [
             ("memory_report.schema", SCHEMA_VERSION.to_string()),
             ("memory_report.table", layout.name.to_owned()),
             ("memory_report.units", UNITS.to_owned()),
+            ("memory_report.runs", runs.join(" ")),
         ];
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(level))

@@ -45,7 +45,7 @@ pub fn warnings(
         rows.extend(set.warnings().iter().map(|warning| (*run, warning, warning.kind.to_string())));
     }
     rows.sort_by_key(|(run, ..)| (&run.service, run.time));
-    let table = TableWriter::new(&LAYOUT, options, rows.len(), out)?;
+    let table = TableWriter::new(&LAYOUT, options, rows.len(), runs.iter().map(|(run, _)| *run), out)?;
     table.write(&rows, |columns, rows| {
         columns.run(rows.iter().map(|(run, ..)| *run));
         columns.texts(rows.iter().map(|(.., kind)| Some(&**kind)));

@@ -24,8 +24,8 @@ pub(super) enum ParquetTable {
 #[derive(Args)]
 #[command(next_help_heading = "Options of the format parquet")]
 pub(super) struct TableArguments {
-    /// Add the run to the tables in this folder, as TABLE/date=DATE/service=NAME/ID.parquet, and print the names of the
-    /// files. The same run always gets the same name.
+    /// Add the run to the tables in this folder, and print the paths of the files. The folders of a file name the
+    /// table, the date and the service. The same run always gets the same path.
     #[arg(long, value_name = "FOLDER", conflicts_with = "output")]
     pub(super) append_to: Option<PathBuf>,
     /// The table to write to --output. [default: reports, stacks or census, depending on the source]

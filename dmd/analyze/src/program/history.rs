@@ -2,6 +2,7 @@
 
 mod grouping;
 mod json;
+mod mapped;
 mod text;
 
 use super::ProgramOptions;
@@ -11,6 +12,7 @@ use crate::error::AnalyzeError;
 use crate::recording::{ForeignFrees, Recording, UsageFindings, UsageLine};
 use crate::records::{Analysis, AnalyzeOptions};
 use grouping::{StackHolders, UsageGroups};
+use mapped::{MappedMemory, MappingSites};
 
 pub use json::HistoryJson;
 pub use text::HistoryText;
@@ -32,6 +34,7 @@ pub struct UsageHistory {
     grown: Vec<GrownRow>,
     pairs: Vec<ThreadPair>,
     other_pairs: ForeignFrees,
+    mapped: MappedMemory,
 }
 
 /// The blocks of one site, type or thread.
@@ -78,20 +81,26 @@ impl UsageHistory {
         let findings = recording.findings()?;
         let outline = recording.outline()?;
         let stacks = findings.usage.stacks();
-        let mut dump = recording.stacks(stacks.iter().map(|usage| usage.stack))?;
+        let mappings = recording.mapping_stacks();
+        let of_mappings = mappings.iter().map(|(stack, _)| *stack);
+        let mut dump = recording.stacks(stacks.iter().map(|usage| usage.stack).chain(of_mappings))?;
         symbolize(&mut dump);
+        let mappings = MappingSites::new(mappings, &dump);
         let of_analysis = AnalyzeOptions::new().max_frames(usize::MAX).types(true);
         let (analysis, of_blocks) = Analysis::with_block_stacks(dump, &of_analysis);
         let holders = HolderFinder::new(&analysis, options);
-        let held = StackHolders::new(&holders, stacks, &of_blocks, &[HolderKey::Site, HolderKey::Type]);
+        let (of_blocks, of_mappings) = of_blocks.split_at(stacks.len().min(of_blocks.len()));
+        let held = StackHolders::new(&holders, stacks, of_blocks, &[HolderKey::Site, HolderKey::Type]);
         let names: Vec<String> =
             recording.threads().map(|(number, id, name)| thread_name(number, id, name)).collect();
         let grouped = UsageGroups::new(&held, &names, recording.stacks_end());
         let lines = recording.lines(grouped.groups.clone(), STEPS)?;
         let (total, [sites, types, threads]) = grouped.rows(lines);
+        let mapped = mappings.memory(recording, &holders, of_mappings)?;
         Ok(Self {
             outline,
             warnings: recording.warnings(),
+            mapped,
             total,
             sites,
             types,

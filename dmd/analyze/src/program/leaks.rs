@@ -2,6 +2,7 @@
 //! a library allocates once.
 
 mod json;
+mod mapped;
 mod one_time;
 mod text;
 
@@ -11,12 +12,14 @@ use core::time::Duration;
 use dmd_format::Mode;
 use rustc_hash::FxHashMap;
 
+use super::mapping_caller::allocators;
 use crate::dump::{Dump, RecordingOutline};
 use crate::error::AnalyzeError;
 use crate::recording::{FreedBefore, LEAK_STEPS, LeakedStack, Moment, Recording};
 use crate::records::{Analysis, AnalyzeOptions, CutStackId, NO_STACK};
 
 pub use json::LeaksJson;
+use mapped::MappingLeak;
 pub use one_time::OneTime;
 pub use text::LeaksText;
 
@@ -133,6 +136,8 @@ pub struct Leaks {
     warnings: Vec<String>,
     /// The stacks, sorted: leaks first, then by growth, then descending by bytes.
     groups: Vec<LeakGroup>,
+    /// The mappings that the program made and did not remove, sorted descending by bytes.
+    mappings: Vec<MappingLeak>,
 }
 
 impl Leaks {
@@ -148,12 +153,17 @@ impl Leaks {
         symbolize: impl FnOnce(&mut Dump),
     ) -> Result<Self, AnalyzeError> {
         let (leaked, freed) = recording.leaked(options.at.unwrap_or(Moment::End))?;
-        let mut dump = recording.stacks(leaked.iter().map(|leaked| leaked.stack))?;
+        let kept = recording.kept_mappings(options.at.unwrap_or(Moment::End))?;
+        let of_mappings = kept.iter().map(|kept| kept.stack);
+        let mut dump = recording.stacks(leaked.iter().map(|leaked| leaked.stack).chain(of_mappings))?;
         symbolize(&mut dump);
+        let allocators = allocators(&dump, kept.len());
         let (analysis, of_blocks) = Analysis::with_block_stacks(dump, &whole_stacks());
+        let (of_blocks, of_mappings) = of_blocks.split_at(leaked.len().min(of_blocks.len()));
+        let mappings = mapped::leaks(kept, allocators, of_mappings, &analysis, options);
         let mut groups: Vec<LeakGroup> = Vec::new();
         let mut by_stack: FxHashMap<(CutStackId, bool), usize> = FxHashMap::default();
-        for (leaked, stack) in leaked.into_iter().zip(of_blocks) {
+        for (leaked, stack) in leaked.into_iter().zip(of_blocks.iter().copied()) {
             let at = *by_stack.entry((stack, leaked.older)).or_insert_with(|| {
                 let apart = leaked.older.then_some(NoLeakReason::Older);
                 groups.push(LeakGroup { apart, ..LeakGroup::new(stack) });
@@ -169,7 +179,7 @@ impl Leaks {
         let outline = recording.outline()?;
         let at = options.at.filter(|at| *at != Moment::End).map(|at| at.time(&outline));
         let (outline, warnings) = (Some(outline), recording.warnings());
-        Ok(Self { analysis, outline, at, freed, warnings, groups }.judged(options))
+        Ok(Self { analysis, outline, at, freed, warnings, groups, mappings }.judged(options))
     }
 
     /// Finds the blocks that are alive in a dump. The dump needs symbols.
@@ -221,7 +231,8 @@ impl Leaks {
         }
         groups.iter_mut().for_each(|group| group.sizes = merged(core::mem::take(&mut group.sizes)));
         let (at, freed) = (None, FreedBefore::default());
-        Self { analysis, outline: None, at, freed, warnings: Vec::new(), groups }.judged(options)
+        let (warnings, mappings) = (Vec::new(), Vec::new());
+        Self { analysis, outline: None, at, freed, warnings, groups, mappings }.judged(options)
     }
 
     /// Marks the blocks that are not leaks, and sorts all stacks.

@@ -1,6 +1,17 @@
 //! The allocators that map memory, by the stacks of their mappings.
 
-use crate::dump::CallFrame;
+use crate::dump::{CallFrame, Dump};
+
+/// The allocators that made mappings with the stacks of the last `count` blocks of a dump.
+pub(super) fn allocators(dump: &Dump, count: usize) -> Vec<Option<&'static str>> {
+    let blocks = dump.blocks[dump.blocks.len().saturating_sub(count)..].iter();
+    let of_block = |block: &crate::dump::DumpBlock| {
+        let frames: Vec<CallFrame<'_>> =
+            dump.trace(block.alloc).iter().map(|id| dump.frames.get(*id)).collect();
+        allocator(&frames)
+    };
+    blocks.map(of_block).collect()
+}
 
 /// The starts of names of functions inside of allocators that map memory, or that have been inlined into such
 /// functions. Names that other programs use, such as `mi_open`, are not among them.

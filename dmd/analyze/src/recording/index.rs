@@ -1,8 +1,8 @@
 //! The first pass over a recording. It collects all facts, and the places of each thread's events.
 
 use dmd_format::recording::{
-    ChunkKind, ClockReading as ClockPair, EventDecoder, MalformedPayload, NodeDecoder, RecordedProcess,
-    RecordingEnd, Watermark, decode_modules, decode_threads,
+    ChunkKind, ClockReading as ClockPair, EventDecoder, MalformedPayload, MappingDecoder, MappingEvent,
+    NodeDecoder, RecordedProcess, RecordingEnd, Watermark, decode_modules, decode_threads,
 };
 use hashbrown::{DefaultHashBuilder, HashMap};
 
@@ -69,6 +69,8 @@ pub(crate) struct RecordingIndex {
     by_number: HashMap<u32, usize, DefaultHashBuilder>,
     /// The places of chunks with blocks that are older than the recording.
     pub(crate) older: Vec<u64>,
+    /// The changes of mappings, sorted by tick.
+    pub(crate) mappings: Vec<MappingEvent>,
     pub(crate) end: Option<RecordingEnd>,
     watermark: u64,
     pub(crate) warnings: FileWarnings,
@@ -85,6 +87,7 @@ impl RecordingIndex {
             threads: Vec::new(),
             by_number: HashMap::default(),
             older: Vec::new(),
+            mappings: Vec::new(),
             end: None,
             watermark: 0,
             warnings: FileWarnings::default(),
@@ -115,6 +118,8 @@ impl RecordingIndex {
             thread.chunks.iter_mut().for_each(|chunk| chunk.0 = chunk.0.saturating_sub(start));
             thread.chunks.sort_by_key(|chunk| chunk.0);
         }
+        index.mappings.iter_mut().for_each(|event| event.tick = event.tick.saturating_sub(start));
+        index.mappings.sort_by_key(|event| event.tick);
         index.tree.set_max_frames(index.about.max_frames);
         index.note_the_end();
         Ok(index)
@@ -168,6 +173,7 @@ impl RecordingIndex {
                 self.older.push(offset);
                 Ok(())
             }
+            ChunkKind::Mappings => self.mappings(payload),
             ChunkKind::Clock => {
                 ClockPair::decode(payload).map(|pair| pairs.push((pair.tick, pair.nanoseconds)))
             }
@@ -180,7 +186,7 @@ impl RecordingIndex {
         if let Err(error) = read {
             self.warnings.malformed(offset, error);
         }
-        match self.entries + self.tree.len() + self.threads.len() > self.max_entries {
+        match self.entries + self.tree.len() + self.threads.len() + self.mappings.len() > self.max_entries {
             true => Err(AnalyzeError::TooManyEntries(self.max_entries)),
             false => Ok(()),
         }
@@ -198,6 +204,17 @@ impl RecordingIndex {
             }
         }
         Ok(Ok(()))
+    }
+
+    /// Adds changes of mappings up to the first malformed change, or up to the maximum of entries.
+    fn mappings(&mut self, payload: &[u8]) -> Result<(), MalformedPayload> {
+        for event in MappingDecoder::new(payload) {
+            self.mappings.push(event?);
+            if self.mappings.len() > self.max_entries {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn thread(&mut self, number: u32) -> usize {

@@ -4,6 +4,7 @@ mod growth;
 mod history;
 mod hostile;
 mod leaks;
+mod mapped;
 pub(crate) mod script;
 mod timeline;
 

@@ -78,6 +78,7 @@ fn the_site_of_a_chunk_is_outside_of_the_arena() {
     for (package, of_crate) in [
         ("bumpalo-3.20.4", "bumpalo"),
         ("oxc_allocator-0.146.0", "oxc_allocator"),
+        ("typed-arena-2.0.2", "typed_arena"),
         ("my-arena-0.1.0", "my_arena"),
     ] {
         let expected = ["app::parse".to_owned(), format!("chunk of {of_crate}"), "app".to_owned()];

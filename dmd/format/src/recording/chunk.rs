@@ -27,10 +27,12 @@ pub enum ChunkKind {
     Watermark = 8,
     /// The end of the recording: [`RecordingEnd`](super::RecordingEnd).
     End = 9,
+    /// Changes of the program's mappings: [`MappingDecoder`](super::MappingDecoder). Older readers skip them.
+    Mappings = 10,
 }
 
 impl ChunkKind {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::About,
         Self::Modules,
         Self::Nodes,
@@ -40,6 +42,7 @@ impl ChunkKind {
         Self::Clock,
         Self::Watermark,
         Self::End,
+        Self::Mappings,
     ];
 
     /// The kind with this number; `None` if it is unknown.

@@ -25,7 +25,7 @@ const READ_AT_MOST: u64 = 8;
 
 impl Inference<'_, '_, '_> {
     pub(super) fn is_chunk(&self, block: usize) -> bool {
-        matches!(self.heap.contents[block], Some(TypedContents::Chunk { .. }))
+        self.heap.contents[block].is_some_and(TypedContents::is_chunk)
     }
 
     /// Whether a block is a chunk with a footer of this type at an address.
@@ -59,16 +59,36 @@ impl Inference<'_, '_, '_> {
         }
     }
 
+    /// Stores that a reference leads to a value in a block of bytes.
+    pub(super) fn note_value_in_bytes(&mut self, index: usize, pointer: &FoundPointer) {
+        if self.flat_chunk(index, pointer).is_some() {
+            self.with_values.insert(index);
+        }
+    }
+
+    /// A block of bytes as a chunk, if a reference leads to a value in the block. Some arenas, such as rustc's, own their
+    /// chunks as bytes. The parts of texts and of bytes are not values.
+    fn flat_chunk(&self, index: usize, pointer: &FoundPointer) -> Option<TypedContents> {
+        let Some(TypedContents::Slice { element: byte, .. }) = self.heap.contents[index] else { return None };
+        let PointerTarget::Start { contents, .. } = pointer.target else { return None };
+        let info = self.heap.walk.info();
+        let is_value = matches!(contents, TypedContents::One(_) | TypedContents::Slice { .. })
+            && info.size(contents.element()) > 1;
+        (pointer.is_reference && is_value && info.size(byte) == 1 && !self.heap.text[index].is_text())
+            .then_some(TypedContents::FlatChunk { byte })
+    }
+
     /// Finds the types of values in chunks, from pointers of typed blocks, of statics and of other values. The pointers
     /// of these values also determine types of blocks.
     pub(super) fn find_values(&mut self, memory: &dyn MemorySource) {
         let chunks = (0..self.heap.blocks.len()).filter(|block| self.is_chunk(*block));
         let in_chunks =
             chunks.fold(0, |sum: u64, block| sum.saturating_add(self.heap.blocks[block].requested));
-        if in_chunks == 0 {
+        if in_chunks == 0 && self.with_values.is_empty() {
             return;
         }
-        let mut budget = in_chunks.saturating_mul(READ_AT_MOST);
+        let in_bytes = self.with_values.iter().map(|block| self.heap.blocks[*block].requested).sum::<u64>();
+        let mut budget = in_chunks.saturating_add(in_bytes).saturating_mul(READ_AT_MOST);
         for block in 0..self.heap.blocks.len() {
             if self.read_pointers(block) {
                 let found = core::mem::take(&mut self.heap.walk.found);
@@ -162,9 +182,17 @@ impl Inference<'_, '_, '_> {
         };
         let Some(bytes) = bytes.filter(|bytes| *bytes > 0) else { return };
         let Some(index) = self.heap.index.find(&self.heap.blocks, pointer.value) else { return };
-        let Some(TypedContents::Chunk { footer }) = self.heap.contents[index] else { return };
+        if let Some(chunk) = self.flat_chunk(index, pointer) {
+            self.heap.contents[index] = Some(chunk);
+        }
+        let after = match self.heap.contents[index] {
+            Some(TypedContents::Chunk { footer }) => info.size(footer),
+            // Parts of texts and of bytes are not values.
+            Some(TypedContents::FlatChunk { .. }) if size > 1 => 0,
+            _ => return,
+        };
         let block = self.heap.blocks[index];
-        let end = block.address.saturating_add(block.requested).saturating_sub(info.size(footer));
+        let end = block.address.saturating_add(block.requested).saturating_sub(after);
         if pointer.value.checked_add(bytes).is_some_and(|of_value| of_value <= end)
             && self.heap.values.add(pointer.value, contents, bytes)
         {
@@ -202,7 +230,7 @@ fn is_taken(ranges: &[(u64, u64)], start: u64, bytes: u64) -> bool {
 impl TypedHeap<'_> {
     /// The number of chunks.
     pub(crate) fn chunks(&self) -> usize {
-        self.contents.iter().filter(|contents| matches!(contents, Some(TypedContents::Chunk { .. }))).count()
+        self.contents.iter().flatten().filter(|contents| contents.is_chunk()).count()
     }
 
     /// The used parts of all chunks, by block.
@@ -210,30 +238,38 @@ impl TypedHeap<'_> {
         let mut uses = HashMap::new();
         let mut reader = MemoryReader::new(memory);
         for (index, block) in self.blocks().iter().enumerate() {
-            let Some(TypedContents::Chunk { footer }) = self.contents[index] else { continue };
-            let size = self.walk.info().size(footer);
-            let Some(at) = block.requested.checked_sub(size) else { continue };
-            let (start, at) = (block.address, block.address + at);
-            let mut chunk = ChunkUse::new(start, at);
-            chunk.note(words(reader.read(at, size)));
+            let (start, end) = (block.address, block.address.saturating_add(block.requested));
+            let chunk = match self.contents[index] {
+                Some(TypedContents::Chunk { footer }) => {
+                    let size = self.walk.info().size(footer);
+                    let Some(at) = block.requested.checked_sub(size) else { continue };
+                    let mut chunk = ChunkUse::new(start, start + at);
+                    chunk.note(words(reader.read(start + at, size)));
+                    chunk
+                }
+                Some(TypedContents::FlatChunk { .. }) => {
+                    ChunkUse::upward(start, end, self.values.end_within(block))
+                }
+                _ => continue,
+            };
             uses.insert(index, chunk);
         }
-        if uses.values().any(|chunk| chunk.footer_of_unknown().is_some()) {
+        if uses.values().any(|chunk| chunk.end_of_unknown().is_some()) {
             self.ask_arenas(&mut uses, memory, &mut reader);
         }
         uses
     }
 
-    /// Searches stacks, blocks and statics for arenas. An arena contains the address of a footer and, next to it,
-    /// addresses in the footer's chunk.
+    /// Searches stacks, blocks and statics for arenas. An arena contains the address of a chunk's footer or end and, next
+    /// to it, addresses in the chunk.
     fn ask_arenas(
         &self,
         uses: &mut HashMap<usize, ChunkUse>,
         memory: &dyn MemorySource,
         reader: &mut MemoryReader<'_>,
     ) {
-        let footers: HashMap<u64, usize> =
-            uses.iter().filter_map(|(block, chunk)| Some((chunk.footer_of_unknown()?, *block))).collect();
+        let ends: HashMap<u64, usize> =
+            uses.iter().filter_map(|(block, chunk)| Some((chunk.end_of_unknown()?, *block))).collect();
         let mut search = |start: u64, end: u64| {
             let mut at = start;
             while at < end {
@@ -243,9 +279,10 @@ impl TypedHeap<'_> {
                     break;
                 }
                 for (place, word) in piece.iter().enumerate() {
-                    if let Some(chunk) = footers.get(word).and_then(|block| uses.get_mut(block)) {
+                    if let Some(chunk) = ends.get(word).and_then(|block| uses.get_mut(block)) {
                         let near = place.saturating_sub(NEAR)..(place + NEAR + 1).min(piece.len());
-                        chunk.note(piece[near].iter().copied());
+                        let others = near.filter(|other| *other != place);
+                        chunk.note(others.map(|other| piece[other]));
                     }
                 }
                 // The next piece overlaps the end of this piece, so each arena is completely in one of the pieces.
@@ -258,7 +295,7 @@ impl TypedHeap<'_> {
             search(start, end);
         }
         for (index, block) in self.blocks().iter().enumerate() {
-            if matches!(self.contents[index], Some(TypedContents::Chunk { .. })) {
+            if self.contents[index].is_some_and(TypedContents::is_chunk) {
                 continue;
             }
             search(block.address, block.address.saturating_add(block.requested));

@@ -100,10 +100,10 @@ fn types_in_name(function: &str, info: &DebugInfo) -> Vec<TypeId> {
 }
 
 impl Inference<'_, '_, '_> {
-    /// Stores a pointer to the inside of a block without a type.
+    /// Stores a pointer to the inside of a block without a type, or of a block of bytes.
     pub(super) fn note_inner(&mut self, index: usize, pointer: &FoundPointer) {
         if self.heap.contents[index].is_some() {
-            return;
+            return self.note_value_in_bytes(index, pointer);
         }
         let (has_type, of) = match pointer.target {
             PointerTarget::Start { contents: TypedContents::One(of), .. } => (true, Some(of)),

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use typed_heap::{ScanMemory, TypedHeap, WasteKind};
+use dmd_analyze::program::{HeapSummary, ProgramOptions};
+use dmd_analyze::symbolize::SymbolOptions;
+use dmd_analyze::{Analysis, AnalyzeOptions};
+use typed_heap::{MemorySource, ScanMemory, TypedHeap, WasteKind};
 
 use crate::Victim;
 
@@ -134,4 +137,41 @@ fn values_of_an_arena_are_found_behind_vectors_on_the_stack() {
     let used = chunks.map(|row| row.full_places).sum::<u64>();
     assert_eq!(used, values * 48 + 100 * 56);
     assert_eq!(census.bytes - census.typed_bytes, 100 * 56, "{census:#?}");
+}
+
+/// Rows about chunks: their name, the used bytes or elements, and the unused bytes.
+fn chunk_rows(heap: &TypedHeap<'_>, memory: &dyn MemorySource) -> Vec<(String, u64, u64)> {
+    let rows = heap.waste(memory).rows.into_iter();
+    let rows = rows.filter(|row| row.name.contains("chunk") || row.name.ends_with("Leaf]"));
+    rows.map(|row| (row.name, row.full_places, row.unused_bytes)).collect()
+}
+
+#[test]
+fn arenas_without_footers_have_values_and_a_rest() {
+    let victim = Victim::of("typed_heap_upward");
+    let memory = ScanMemory::new(&victim.dump).unwrap();
+    let heap = victim.heap(&memory);
+    let census = heap.census();
+    let row = |name: &str| {
+        let row = census.rows.iter().find(|row| row.name == name);
+        row.map(|row| (row.blocks, row.bytes)).unwrap_or_else(|| panic!("{name}: {census:#?}"))
+    };
+    // The values of typed-arena are the elements of its vectors.
+    assert_eq!(row("[typed_heap_upward::Leaf]").0, 2);
+    assert_eq!(row("typed_heap_upward::Node in a chunk [u8]"), (130, 130 * 32));
+    assert_eq!(row("chunk [u8]").0, 2);
+    // The first chunk of the upward arena is full: its used part is unknown, and all its bytes are values.
+    let expected = [("chunk [u8]", 2 * 32, 4096 - 2 * 32), ("[typed_heap_upward::Leaf]", 15, 5 * 24)];
+    let rows = chunk_rows(&heap, &memory);
+    assert_eq!(rows, expected.map(|(name, used, unused)| (name.to_owned(), used, unused)));
+    assert_eq!((census.typed_blocks, census.misfits), (census.blocks, 0), "{census:#?}");
+
+    let mut dump = dmd_analyze::read(victim.folder.path().join("dump.json")).unwrap();
+    dump.symbolize(&SymbolOptions::new());
+    let analysis = Analysis::new(dump, &AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX));
+    let summary = HeapSummary::new(&analysis, &ProgramOptions::new());
+    // The function that asked typed-arena for the values.
+    let sites: Vec<&str> = summary.tables[0].rows.iter().map(|row| &*row.name).collect();
+    assert!(sites.contains(&"typed_heap_upward::main::{closure}"), "{sites:?}");
+    assert!(!sites.iter().any(|site| site.contains("typed_arena")), "{sites:?}");
 }

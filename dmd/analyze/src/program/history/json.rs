@@ -5,7 +5,7 @@ use core::fmt::{self, Display};
 use super::{STEPS, UsageHistory, UsageRow};
 use crate::dump::HeapAt;
 use crate::print::{JsonString, list};
-use crate::recording::{LIFE_LIMITS, UsageLine};
+use crate::recording::{LIFE_LIMITS, MappedLine, UsageLine};
 
 /// A history as JSON.
 ///
@@ -18,6 +18,9 @@ use crate::recording::{LIFE_LIMITS, UsageLine};
 /// - The counts `allocations`, `frees`, `reallocations` and `temporary`.
 /// - `stepSeconds`, the length of a step.
 /// - `total`, a line, and the lists `sites`, `types` and `threads`, whose items are lines with `name` and `place`.
+/// - `mapped`, only if the program mapped memory with `mmap`: `mappings` (their number), the mapped bytes `highest`,
+///   `atPeak` (of the heap), `atEnd` and `live` (the most bytes of each step), and `sites`: the same numbers for each
+///   function, with `name` and `place`.
 /// - `grown`: blocks that only grew, by `site` and `place`. Each item has `blocks`, `moves`, the bytes `copied`, and
 ///   `largest`: the block that grew to the largest size, with its first size `from`, its last size `to` and its `moves`.
 /// - `freedByOthers`: the `blocks` and `bytes` that thread `allocatedBy` allocated, and that thread `freedBy` freed or
@@ -51,9 +54,21 @@ impl<'h> HistoryJson<'h> {
     }
 }
 
+fn mapped_line(f: &mut fmt::Formatter<'_>, line: &MappedLine) -> fmt::Result {
+    let MappedLine { live, highest, at_peak, at_end, mappings } = line;
+    write!(
+        f,
+        "\"mappings\": {mappings}, \"highest\": {highest}, \"atPeak\": {at_peak}, \"atEnd\": {at_end}"
+    )?;
+    f.write_str(", \"live\": [")?;
+    list(f, live, "", |f, bytes| write!(f, "{bytes}"))?;
+    f.write_str("]")
+}
+
 impl Display for HistoryJson<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let UsageHistory { outline, warnings, total, sites, types, threads, grown, pairs, .. } = self.history;
+        let UsageHistory { outline, warnings, total, sites, types, threads, grown, pairs, mapped, .. } =
+            self.history;
         f.write_str("{\n \"version\": 1,\n \"command\": [")?;
         list(f, &outline.command, "", |f, word| write!(f, "{}", JsonString(word)))?;
         write!(f, "],\n \"process\": {},\n \"complete\": {},\n", outline.process, outline.is_complete)?;
@@ -87,6 +102,18 @@ impl Display for HistoryJson<'_> {
         self.rows(f, "sites", sites)?;
         self.rows(f, "types", types)?;
         self.rows(f, "threads", threads)?;
+        if !mapped.rows.is_empty() {
+            f.write_str(",\n \"mapped\": {")?;
+            mapped_line(f, &mapped.total)?;
+            f.write_str(", \"sites\": [")?;
+            list(f, &mapped.rows[..mapped.rows.len().min(self.rows)], "\n  ", |f, row| {
+                let name = row.holder.whole();
+                write!(f, "{{\"name\": {}, \"place\": {}, ", JsonString(&name), JsonString(&row.place))?;
+                mapped_line(f, &row.line)?;
+                f.write_str("}")
+            })?;
+            f.write_str("]}")?;
+        }
         f.write_str(",\n \"grown\": [")?;
         list(f, &grown[..grown.len().min(self.rows)], "\n  ", |f, row| {
             let (from, to, of_largest) = row.largest;

@@ -3,6 +3,7 @@
 use core::cmp::Reverse;
 use core::fmt::{self, Display};
 
+use super::mapped::MappedMemory;
 use super::{GrownRow, UsageHistory, UsageRow};
 use crate::dump::DumpTime;
 use crate::print::{blocks, number, percent};
@@ -11,7 +12,7 @@ use crate::program::chart::{bars, chart};
 use crate::program::holder::{BlockHolder, names};
 use crate::program::line::{bold, bytes, dim, tails};
 use crate::program::overview::{HeapOverview, LATE};
-use crate::recording::{LIFE_LIMITS, UsageLine};
+use crate::recording::{LIFE_LIMITS, MappedLine, UsageLine};
 
 /// The number of lines of the chart.
 const LINES: usize = 8;
@@ -57,6 +58,7 @@ impl Display for HistoryText<'_> {
         for (name, rows) in [("site", sites), ("type", types), ("thread", threads)] {
             self.memory(f, name, rows)?;
         }
+        self.mapped(f)?;
         self.allocations(f, sites)?;
         self.temporary(f, sites)?;
         self.sizes(f, total)?;
@@ -116,6 +118,33 @@ impl HistoryText<'_> {
             let (highest, at_peak, at_end) = (size(line.highest), size(line.at_peak), size(line.at_end));
             format!("{highest:>11}  {at_peak:>11}  {at_end:>11}  {:BARS$}  ", bars(&line.live, BARS))
         };
+        let before = 3 * 13 + BARS + 2;
+        let shown = rows.iter().take(self.rows);
+        self.named(f, before, shown.map(|row| (amounts(&row.line), &row.holder, &*row.place)))?;
+        self.more(f, rows.len(), before)
+    }
+
+    /// Writes the table of mapped memory over time, if the program mapped memory.
+    fn mapped(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let MappedMemory { total, rows } = &self.history.mapped;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let amounts = |line: &MappedLine| {
+            let [highest, at_peak, at_end] =
+                [line.highest, line.at_peak, line.at_end].map(|amount| bytes(amount.into()));
+            format!("{highest:>11}  {at_peak:>11}  {at_end:>11}  {:BARS$}  ", bars(&line.live, BARS))
+        };
+        let time = "over the time";
+        let by = "mapped with mmap, by site";
+        self.title(
+            f,
+            &format!("{:>11}  {:>11}  {:>11}  {time:BARS$}  {by}", "highest", "at peak", "at end"),
+        )?;
+        if rows.len() > 1 {
+            let count = number(total.mappings.into());
+            writeln!(f, "{}{}", amounts(total), dim(&format!("(all {count} mappings)"), self.options))?;
+        }
         let before = 3 * 13 + BARS + 2;
         let shown = rows.iter().take(self.rows);
         self.named(f, before, shown.map(|row| (amounts(&row.line), &row.holder, &*row.place)))?;

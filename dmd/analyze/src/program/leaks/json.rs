@@ -2,9 +2,12 @@
 
 use core::fmt::{self, Display};
 
+use super::mapped::MappingLeak;
 use super::{LeakGroup, Leaks, NoLeakReason, StackGrowth};
 use crate::dump::FrameText;
 use crate::print::{JsonString, list};
+use crate::recording::KeptMappings;
+use crate::records::CutStackId;
 
 /// Leaks as JSON.
 ///
@@ -19,9 +22,12 @@ use crate::print::{JsonString, list};
 /// - `stacks`: the number of stacks of leaks.
 /// - `leaks`: each with `blocks`, `bytes`, `requested` bytes, `sizes` (pairs of usable size and count, the largest size
 ///   first), and the stack `allocatedAt`, innermost frame first. A leak of a recording also has `growth` (`again` if
-///   the program allocated the blocks in at least three twentieths of the time, else `once`), `allocations` (all
-///   allocations of the stack, freed blocks included), `first` and `last` (the times of the first and the last block,
-///   in seconds), and `times`: the number of blocks from each twentieth of the time.
+///   the program allocated the blocks in several parts of the time, else `once`), `allocations` (all allocations of the
+///   stack, freed blocks included), `first` and `last` (the times of the first and the last block, in seconds), and
+///   `times`: the number of blocks from each twentieth of the time.
+/// - `mappings`, only if the program mapped memory with `mmap` and did not unmap it: for each stack the number of
+///   `mappings`, their `bytes`, `file` (whether they have the contents of files), `made` (all mappings of the stack,
+///   removed ones included), `first` and `last` (their times in seconds), and the stack `mappedAt`.
 /// - `apart`: `blocks`, `bytes` and `requested` bytes of blocks that are not leaks, with the reason as `what`.
 #[derive(Debug)]
 pub struct LeaksJson<'l> {
@@ -58,8 +64,23 @@ impl<'l> LeaksJson<'l> {
             f.write_str("]")?;
         }
         f.write_str(", \"allocatedAt\": [")?;
-        let frames: Vec<&str> =
-            self.leaks.analysis.frames(group.stack).map(FrameText::without_number).collect();
+        self.frames(f, group.stack)
+    }
+
+    fn mapping(&self, f: &mut fmt::Formatter<'_>, leak: &MappingLeak) -> fmt::Result {
+        let KeptMappings { is_file, ranges, bytes, mappings, times: (first, last), .. } = leak.kept;
+        let [first, last] = [first, last].map(|time| time.as_secs_f64());
+        write!(
+            f,
+            "{{\"mappings\": {ranges}, \"bytes\": {bytes}, \"file\": {is_file}, \"made\": {mappings}, "
+        )?;
+        write!(f, "\"first\": {first}, \"last\": {last}, \"mappedAt\": [")?;
+        self.frames(f, leak.stack)
+    }
+
+    /// Writes the frames of a stack, and the end of its list and object.
+    fn frames(&self, f: &mut fmt::Formatter<'_>, stack: CutStackId) -> fmt::Result {
+        let frames: Vec<&str> = self.leaks.analysis.frames(stack).map(FrameText::without_number).collect();
         list(f, &frames, "", |f, frame| write!(f, "{}", JsonString(frame)))?;
         f.write_str("]}")
     }
@@ -88,7 +109,14 @@ impl Display for LeaksJson<'_> {
         }
         write!(f, " \"stacks\": {},\n \"leaks\": [", groups.len())?;
         list(f, &groups[..groups.len().min(self.rows)], "\n  ", |f, group| self.group(f, group))?;
-        f.write_str("],\n \"apart\": [")?;
+        f.write_str("]")?;
+        if !leaks.mappings.is_empty() {
+            f.write_str(",\n \"mappings\": [")?;
+            let shown = &leaks.mappings[..leaks.mappings.len().min(self.rows)];
+            list(f, shown, "\n  ", |f, leak| self.mapping(f, leak))?;
+            f.write_str("]")?;
+        }
+        f.write_str(",\n \"apart\": [")?;
         let apart: Vec<(NoLeakReason, (u64, u128, u128))> = leaks.apart().into_iter().collect();
         list(f, &apart, "\n  ", |f, (apart, (blocks, bytes, requested))| {
             let what = match apart {

@@ -3,6 +3,7 @@
 use core::fmt::{self, Display};
 use core::time::Duration;
 
+use super::mapped::MappingLeaksText;
 use super::{LeakGroup, Leaks, NoLeakReason, StackGrowth};
 use crate::dump::DumpTime;
 use crate::print::{blocks, mark, number, percent};
@@ -100,6 +101,8 @@ impl Display for LeaksText<'_> {
                 writeln!(f, "\n{more} more stacks with {}; --limit shows more.", bytes(signed(size)))?;
             }
         }
+        let (options, rows, is_end) = (self.options, self.rows, leaks.at.is_none());
+        write!(f, "{}", MappingLeaksText { leaks: &leaks.mappings, stacks: &stacks, options, rows, is_end })?;
         self.apart(f)
     }
 }

@@ -74,6 +74,10 @@ fn chunks_with_good_checksums_and_bad_payloads_never_panic() {
     let mut random = Random(0xfeed_5678_9abc_def1);
     let mut script = super::random(4, 500, 3);
     script.chunk = 40;
+    for at in 0..200 {
+        let map = (random.below(3) > 0).then(|| (1 + random.below(3) as u32, random.below(2) == 0));
+        script.map(at, random.below(40) as u64, 1 + random.below(9) as u64, map);
+    }
     let whole = script.bytes();
     for _ in 0..changed {
         let mut file = MAGIC.to_vec();

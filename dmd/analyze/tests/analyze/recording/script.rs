@@ -7,8 +7,9 @@ use dmd_analyze::DumpReadOptions;
 use dmd_analyze::recording::Recording;
 use dmd_format::recording::{
     BlockAction, BlockEvent, ChunkKind, ClockReading, EVENT_BUFFER, EventEncoder, LiveBlock, LiveEncoder,
-    MAGIC, NodeEncoder, RecordedBlock, RecordedModule, RecordedProcess, RecordedThread, RecordingEnd,
-    StackNode, Watermark, encode_modules, encode_threads, push_chunk,
+    MAGIC, MappingAction, MappingEncoder, MappingEvent, NodeEncoder, RecordedBlock, RecordedModule,
+    RecordedProcess, RecordedThread, RecordingEnd, StackNode, Watermark, encode_modules, encode_threads,
+    push_chunk,
 };
 
 /// The ticks of a microsecond.
@@ -27,6 +28,8 @@ pub(crate) struct Script {
     pub(crate) modules: Vec<RecordedModule>,
     pub(crate) end: Option<RecordingEnd>,
     pub(crate) command: Vec<Vec<u8>>,
+    /// Changes of mappings, in any order.
+    pub(crate) mappings: Vec<MappingEvent>,
     /// The maximum number of events in a chunk.
     pub(crate) chunk: usize,
 }
@@ -52,6 +55,7 @@ impl Script {
             modules: vec![program],
             end: Some(end),
             command: vec![b"server".to_vec(), b"--port=80".to_vec()],
+            mappings: Vec::new(),
             chunk: 1000,
         }
     }
@@ -84,6 +88,14 @@ impl Script {
 
     pub(crate) fn begin(&mut self, at: u64, thread: u32, address: u64, requested: u64, stack: u32) {
         self.push(at, thread, address, BlockAction::Begin(RecordedBlock { requested, slop: 0, stack }));
+    }
+
+    /// Changes the mapping of some pages. `map` has the stack, and whether it is a file's.
+    pub(crate) fn map(&mut self, at: u64, page: u64, pages: u64, map: Option<(u32, bool)>) {
+        let (tick, start, bytes) = (START + at * MICROSECOND, page << 12, pages << 12);
+        let action =
+            map.map_or(MappingAction::Unmap, |(stack, is_file)| MappingAction::Map { stack, is_file });
+        self.mappings.push(MappingEvent { tick, start, bytes, action });
     }
 
     pub(crate) fn end(&mut self, at: u64, thread: u32, address: u64) {
@@ -147,6 +159,11 @@ impl Script {
         let last = chunks.last().map_or(START, |(tick, ..)| *tick);
         for (_, _, payload) in &chunks {
             push_chunk(&mut file, ChunkKind::Events, payload);
+        }
+        if !self.mappings.is_empty() {
+            let mut encoder = MappingEncoder::new();
+            self.mappings.iter().for_each(|event| encoder.push(event));
+            push_chunk(&mut file, ChunkKind::Mappings, encoder.payload());
         }
         let mut clock = ClockReading::new();
         (clock.tick, clock.nanoseconds) = (last, (last - START) * 10);
