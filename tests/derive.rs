@@ -442,8 +442,8 @@ impl Animal for Boxed {}
 #[test]
 fn below_dyn_a_reading_is_told_what_it_wants_and_no_more() {
     told_alike::<false, false, false>(&Told::default());
-    // `parts` counts the fields that can own heap memory, and the texts. `opened` counts the blocks of the list of texts
-    // and of the `Rc`.
+    // `parts` counts the fields that can own heap memory, and the texts. `opened` counts the blocks of the list of
+    // texts and of the `Rc`.
     let (parts, opened) = (3 + 10, 2);
     told_alike::<false, true, false>(&Told { parts, opened, ..Told::default() });
     told_alike::<false, true, true>(&Told { parts: 3 + 1, merged: 10, opened, ..Told::default() });

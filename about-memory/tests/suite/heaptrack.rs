@@ -173,8 +173,8 @@ fn exported(folder: &Path) -> Counted {
     counted
 }
 
-/// Asserts that the numbers of allocations agree, that the peaks differ by at most 1 %, and that the leaks of each stack
-/// are equal. `own` is the number of allocations that heaptrack adds to the program's.
+/// Asserts that the numbers of allocations agree, that the peaks differ by at most 1 %, and that the leaks of each
+/// stack are equal. `own` is the number of allocations that heaptrack adds to the program's.
 fn assert_agreement(recorded: &Counted, heaptrack: &Counted, own: u64) {
     assert_eq!(recorded.calls + own, heaptrack.calls, "{recorded:?} {heaptrack:?}");
     assert!(recorded.peak.abs_diff(heaptrack.peak) * 100 <= heaptrack.peak, "{recorded:?} {heaptrack:?}");
