@@ -364,7 +364,7 @@ fn suggestions_know_every_feature_that_measures_a_crate() {
     let features = manifest["features"].as_table().unwrap().keys().cloned();
     let features: BTreeSet<String> = features.filter(|name| !not_crates.contains(&&**name)).collect();
     assert_eq!(known, features, "{file}");
-    // The crates whose code the documentation has.
+    // The crates for which the documentation has code.
     let (_, list) = text.split_once("const OTHER_CRATES: &[&str] = &[\n").expect("a list of crates");
     let (list, _) = list.split_once("];").unwrap();
     let page = read("reporter/src/docs/other_crates.md");

@@ -348,7 +348,8 @@ fn a_reporter_of_a_part_of_a_block_takes_that_part_from_the_tag() {
     let path = "explicit/halves";
     let (buffer, other) = Tag::new(path).run(|| (Rc::new(vec![1_u8; 64 << 10]), text(5000)));
     let whole = amount(path);
-    // The second half starts in the middle of the block, so its pointer does not lead to the tag.
+    // Only the first half has a reporter: the second half starts in the middle of the block, so its pointer does not
+    // lead to the tag.
     let first = register_local(Rc::new(Half(Rc::clone(&buffer), 0)));
     assert_eq!(amount(path), whole - (32 << 10));
     drop(first);

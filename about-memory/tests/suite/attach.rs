@@ -147,7 +147,7 @@ fn attachments_wait_for_track_record_and_sample() {
     victim.end();
 }
 
-/// The program's blocks are freed by code that an object loaded later contains, and the other way round.
+/// An object loaded after the attachment frees blocks of the program, and the program frees blocks of the object.
 #[test]
 fn objects_loaded_later_are_recorded() {
     let folder = tempfile::tempdir().unwrap();

@@ -82,7 +82,7 @@ int main(void) {
     assert!(text.contains(&format!("process {} traces it", victim.pid())), "{text}");
 }
 
-/// A filter that the program has installed may end it, so the user has to ask for it.
+/// The filter that the program has installed may end it at an attachment, so the user must pass `--with-filter`.
 #[test]
 fn a_program_with_a_filter_of_its_own() {
     let folder = tempfile::tempdir().unwrap();

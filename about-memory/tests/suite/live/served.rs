@@ -41,8 +41,8 @@ fn serve(herd: &Herd, pid: u32) -> (Child, String) {
     (server, url)
 }
 
-/// The unreported memory of a process is known after its first measurement. Garbage is collected only in processes that
-/// can do so.
+/// The unreported memory of a process is known after its first measurement. Only a process with a collector collects
+/// garbage.
 #[test]
 fn a_page_collects_garbage_and_knows_what_is_unclassified() {
     let mut herd = Herd::new();

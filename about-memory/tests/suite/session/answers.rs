@@ -267,7 +267,7 @@ fn a_row_opens_with_everything_below() {
     assert!(rows.total < 30_000);
 }
 
-/// The walk that all paths share is made once, beside the dominator tree.
+/// The session computes the walk that all paths share only once, together with the dominator tree.
 #[test]
 fn paths_to_many_nodes_need_one_walk() {
     let (session, id) = with_small();
