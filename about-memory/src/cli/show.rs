@@ -70,7 +70,8 @@ impl ShowCommand {
             return watch::watch(&input::pids(&self.inputs)?, &self.view, &self.live, interval, self.count);
         }
         if let Some((input, kind)) = self.other_file()? {
-            if let Some(option) = self.view.used().next().or_else(|| self.live.used()) {
+            let resident = self.live.resident().then_some("--resident");
+            if let Some(option) = self.view.used().next().or_else(|| self.live.used()).or(resident) {
                 let (name, kind) = (input.name(), kind.name());
                 let reason = format!("{option} is for reports and processes, and {name} is {kind}");
                 return Err(Failure::Usage(reason));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
-use super::{ConnectError, Found};
+use super::{ConnectError, RunningProgram};
 
 /// A connection. This system has no connections.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ pub(crate) fn program_of(_: u32) -> Option<PathBuf> {
     None
 }
 
-pub(crate) fn descendants(_: u32) -> Vec<Found> {
+pub(crate) fn descendants(_: u32) -> Vec<RunningProgram> {
     Vec::new()
 }
 

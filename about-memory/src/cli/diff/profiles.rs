@@ -64,7 +64,7 @@ pub(super) fn run(
     let read = |input: &InputArgument| match profile::read(input, &limits)? {
         StackSource::Pprof(stacks) => Ok(*stacks),
         StackSource::Heap(_) => Err(Failure::Usage(format!(
-            "{}: the other file is a pprof profile, and this one is a dump; compare two files of the same kind",
+            "{}: the other file is a pprof profile, and this one is not; compare two files of the same kind",
             input.name()
         ))),
     };
