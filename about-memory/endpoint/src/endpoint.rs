@@ -114,7 +114,7 @@ impl Endpoint {
         if request == EndpointRequest::Snapshot && snapshot.is_none() {
             return Err(RefusedRequest::new(
                 404,
-                "this program does not write heap snapshots (Endpoint::snapshot)",
+                "this program does not write heap snapshots: it does not call Endpoint::snapshot",
             ));
         }
         self.work(end, WORK.take(end), move || match (request, snapshot) {

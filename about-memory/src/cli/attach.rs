@@ -97,7 +97,7 @@ impl AttachCommand {
                         with_unit(bytes)
                     ),
                     None => {
-                        "before attach: blocks of unknown size, because malloc keeps no count; not recorded"
+                        "before attach: an unknown amount in use, as malloc keeps no count; these blocks are not recorded"
                             .to_owned()
                     }
                 });

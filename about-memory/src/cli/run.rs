@@ -260,7 +260,7 @@ fn word<'a>(option: &str, file: &'a Path) -> Result<&'a str, Failure> {
     })
 }
 
-/// Larger dumps, in bytes, are not read to compare heaps.
+/// The size in bytes of the largest dump that is read to compare heaps.
 const MAX_COMPARED: u64 = 1 << 20;
 
 /// Returns the heap of a dump at its peak, in bytes; 0 if there is only one dump. A dump that is too large to read

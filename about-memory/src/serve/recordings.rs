@@ -171,7 +171,8 @@ impl ProcessRecordings {
         let mut turn = self.end(pid)?;
         let recording = turn.recording.as_mut().expect("a turn that stops a recording has it");
         if let Some(tracking) = recording.tracking.take() {
-            // If the process has ended, the file contains everything until its end.
+            // If the process has ended, `finish` fails, but the file is still readable. Only if the process was killed,
+            // the events of its last moments are missing.
             recording.failure = tracking.finish().err().map(|error| error.to_string());
         }
         let title = match &recording.failure {

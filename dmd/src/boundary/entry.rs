@@ -1,4 +1,4 @@
-//! The functions that a program calls, or a person in a debugger.
+//! The functions for programs, and for persons who call them in a debugger.
 
 use core::ffi::{c_char, c_int, c_void};
 use std::io;

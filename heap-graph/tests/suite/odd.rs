@@ -1,5 +1,6 @@
-//! Odd snapshots: most are random, and two are from a heap of Firefox. Each has Firefox's verdict and answers in one
-//! line of JSON. Firefox puts an `undefined` into some sets of leaves; the files leave it out.
+//! Odd snapshots: most are random, and two are from a heap of Firefox. `odd.jsonl.gz` has one line of JSON for each
+//! snapshot: whether Firefox reads it, and Firefox's answers. In census trees, Firefox puts an `undefined` into some
+//! sets of leaves. The file leaves it out.
 
 use std::collections::HashMap;
 

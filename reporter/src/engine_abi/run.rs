@@ -15,7 +15,7 @@ pub(crate) struct MarkingRun {
 }
 
 impl MarkingRun {
-    /// Starts a run; `None` without an engine that marks blocks.
+    /// Starts a run; `None` without an engine that marks blocks. `rows` is whether the collection requests rows.
     pub(crate) fn begin(rows: bool) -> Option<Self> {
         let engine = engine()?;
         let number = (engine.begin)(rows);

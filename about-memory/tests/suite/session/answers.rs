@@ -372,7 +372,8 @@ fn the_first_levels_of_a_tree_open_by_themselves() {
         assert_eq!(row.is_open, row.children > 0 && row.level < 2 && come[row.level] <= 15, "{row:?}");
     }
     assert!(all.rows.iter().any(|row| row.level == 2));
-    // A window shows the same part, and a row that the reader closes stays closed.
+    // A window that starts at row 9 has the same rows as the full list from row 9 on. A row that the reader closes
+    // stays closed.
     let part = rows(options.clone().start(9));
     assert_eq!((part.total, &part.rows[0]), (all.total, &all.rows[9]));
     let first = &all.rows[0];

@@ -227,8 +227,8 @@ impl PartialBlock {
         }
     }
 
-    /// Reads the value of a member. With the inner error, [`take`](Self::take) stops: the value is `contents`, or the
-    /// block has a fault.
+    /// Reads the value of a member. Returns the inner error if [`take`](Self::take) must stop at this member: at
+    /// `contents`, which another function reads, or at a fault.
     fn member(
         &mut self,
         key: &str,
