@@ -25,7 +25,8 @@ fn an_arena_collects_slice_by_slice_or_at_once() {
     seen.lock().unwrap().clear();
     assert_eq!(heap.slice("ALLOC_TRIGGER"), CycleProgress::Idle, "nothing was allocated");
 
-    // The root keeps the last hundred nodes. Each step allocates some nodes, and then runs a slice of the collector.
+    // Each step allocates ten nodes, and then runs a slice of the collector. Every tenth step drops all older nodes, so
+    // the root keeps at most a hundred nodes.
     let mut slices = Vec::new();
     for step in 0..2_000 {
         heap.mutate(|mc, root| {

@@ -442,8 +442,8 @@ impl Animal for Boxed {}
 #[test]
 fn below_dyn_a_reading_is_told_what_it_wants_and_no_more() {
     told_alike::<false, false, false>(&Told::default());
-    // `parts` counts the fields that can own heap, and the texts. `opened` counts the blocks of the list of texts and
-    // of the `Rc`.
+    // `parts` counts the fields that can own heap memory, and the texts. `opened` counts the blocks of the list of
+    // texts and of the `Rc`.
     let (parts, opened) = (3 + 10, 2);
     told_alike::<false, true, false>(&Told { parts, opened, ..Told::default() });
     told_alike::<false, true, true>(&Told { parts: 3 + 1, merged: 10, opened, ..Told::default() });
@@ -452,8 +452,8 @@ fn below_dyn_a_reading_is_told_what_it_wants_and_no_more() {
     told_alike::<true, true, true>(&Told { parts: 5 + 2, merged: 1010, ..all });
 }
 
-/// Uses the derive under lints that a user's crate may forbid. So the derived code must not `allow` these lints,
-/// either.
+/// Uses the derive under lints that a user's crate may forbid. To `allow` a forbidden lint is an error, so the derived
+/// code must not `allow` these lints.
 #[forbid(unsafe_code, warnings, deprecated, unused_qualifications, unused_variables)]
 #[forbid(clippy::pedantic, clippy::arithmetic_side_effects, clippy::allow_attributes)]
 #[forbid(clippy::trait_duplication_in_bounds, clippy::type_repetition_in_bounds, clippy::use_self)]
@@ -585,7 +585,7 @@ fn pointers_bind_nothing() {
     let _ = (value.atomic, value.raw, value.parent, value.closure);
 }
 
-/// Functions with more signatures than a list of impls can contain.
+/// Function pointers. They have more signatures than a list of impls can contain.
 #[derive(MallocSizeOf)]
 #[allow(clippy::type_complexity, reason = "users may write such code")]
 struct Functions<T> {
@@ -646,7 +646,8 @@ fn recursion_through_an_associated_type() {
     assert_eq!(computed_size_of(&parent), size_of::<Parent<Same>>());
 }
 
-/// The compiler accepts each field whose type has an impl, although a part of the type has none.
+/// Types with the names of std's types. The type of each field has an impl, although a parameter of the type has none:
+/// the derive must not require more.
 mod with_names_of_std {
     use std::marker::PhantomData;
 

@@ -2,7 +2,8 @@
 //! a run.
 //!
 //! The project has exactly the dependencies and features of the README. The workspace's own build has more features.
-//! So that build cannot show that a link leads to an item that is missing here, or that a lint fails only here.
+//! Therefore only this project's build finds a link to an item that these features lack, or a lint that fails only with
+//! these features.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

@@ -1,4 +1,4 @@
-//! The tree of sizes: its totals are equal to the totals of the plain walk, for any merging.
+//! The tree of sizes: its totals are equal to the totals of the plain walk, however the tree merges parts.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;

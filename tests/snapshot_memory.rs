@@ -14,7 +14,7 @@ use heap_graph::{Graph, GraphBuilder, NodeId, NodeParts};
 use tests::{Random, peak};
 
 /// The maximum memory for each unpacked byte, in bytes, even while arrays grow. Files with the smallest nodes need 5
-/// bytes.
+/// bytes of memory for each unpacked byte.
 const FOR_EACH_BYTE: usize = 16;
 /// The memory for buffers and for the decompressor, in bytes.
 const ALWAYS: usize = 600_000;

@@ -31,7 +31,7 @@ fn one_line_gives_the_threads_of_a_rayon_pool_a_tag() {
         .unwrap();
     let values: Vec<String> = pool.install(|| (0..10_000).into_par_iter().map(|i| text(i % 300)).collect());
     let in_pool = amount("explicit/rayon/pool");
-    // The pool's own memory is small. The list may have been allocated in pieces.
+    // The pool's own memory is small. Any part of the list's memory may have the tag.
     let least = bytes(&values);
     assert!((least..least + malloc_size_of(&values)).contains(&in_pool), "{in_pool} of at least {least}");
     drop(values);

@@ -231,7 +231,7 @@ fn layers_use_only_those_before_them() {
         let arrows = arrows::of_crate(&root().join(member).join("src"));
         let place_of = |module: &str| {
             let place = layers.iter().position(|layer| *layer == module);
-            place.unwrap_or_else(|| panic!("{member}: {module} is in no layer"))
+            place.unwrap_or_else(|| panic!("{member}: add {module} to LAYERS"))
         };
         for (from, tos) in arrows.iter().filter(|(module, _)| !module.contains("::")) {
             // A macro expands in the user's crate, so it uses names that `lib.rs` re-exports for it.
@@ -245,7 +245,7 @@ fn layers_use_only_those_before_them() {
             }
         }
         for layer in *layers {
-            assert!(arrows.contains_key(*layer), "{member}: there is no layer {layer}");
+            assert!(arrows.contains_key(*layer), "{member}: LAYERS contains {layer}, which is not a module");
         }
     }
 }
@@ -364,7 +364,7 @@ fn suggestions_know_every_feature_that_measures_a_crate() {
     let features = manifest["features"].as_table().unwrap().keys().cloned();
     let features: BTreeSet<String> = features.filter(|name| !not_crates.contains(&&**name)).collect();
     assert_eq!(known, features, "{file}");
-    // The crates whose code the documentation has.
+    // The crates for which the documentation has code.
     let (_, list) = text.split_once("const OTHER_CRATES: &[&str] = &[\n").expect("a list of crates");
     let (list, _) = list.split_once("];").unwrap();
     let page = read("reporter/src/docs/other_crates.md");

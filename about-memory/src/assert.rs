@@ -12,9 +12,8 @@ use crate::number;
 /// Asserts a limit on the amount at a path, summed over all processes. The path names a leaf or an inner node of a
 /// tree, a report outside of trees, or `explicit/heap-unclassified`.
 ///
-/// The comparison is one of `<`, `<=`, `>`, `>=` and `==`. The limit is a number with one of the units `B`, `KiB`,
-/// `MiB` and `GiB`; without a unit it is in the units of the report. The macro also accepts the text of a
-/// [`Limit`](crate::Limit).
+/// The comparison is one of `<`, `<=`, `>`, `>=` and `==`. The limit is a number with a unit of bytes, such as `KiB` or
+/// `kB`; without a unit it is in the units of the report. The macro also accepts the text of a [`Limit`](crate::Limit).
 ///
 /// ```
 /// use memory_reporter::{Kind, Report, ReportSet, Units};
@@ -29,8 +28,8 @@ use crate::number;
 ///
 /// # Panics
 ///
-/// Panics if the comparison is false or the set does not contain the path. The message shows the amount and the text of
-/// the whole set.
+/// Panics if the comparison is false, if the set does not contain the path, or if the limit cannot be parsed or has
+/// other units than the report. If the comparison is false, the message shows the amount and the text of the whole set.
 #[macro_export]
 macro_rules! assert_memory {
     ($set:expr, $limit:literal $(,)?) => {

@@ -21,7 +21,8 @@ pub use update::BudgetOptions;
 /// The file is TOML. The table `budget` contains limits on sums over all processes. Each table in `process` contains
 /// limits on the processes whose name contains the name of the table. A key is a path. A value is a limit, or an
 /// array of limits: a number in the units of the report, or a text as in [`Limit`]. A text without a comparison is a
-/// maximum. kB, MB and GB are powers of 1,000; KiB, MiB and GiB are powers of 1,024. Names in the report are first normalized as for a diff, so `(pid 12)` is `(pid NNN)`.
+/// maximum. kB, MB and GB are powers of 1,000; KiB, MiB and GiB are powers of 1,024. Names in the report are first
+/// normalized as for a diff, so `(pid 12)` is `(pid NNN)`.
 ///
 /// ```toml
 /// [budget]
@@ -57,7 +58,8 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is not TOML, or a value is not a limit. The error contains the line.
+    /// Returns an error if the text is not TOML, contains another key than `budget` and `process`, or contains a value
+    /// that is not a limit. The error contains the line.
     pub fn parse(text: &str) -> Result<Self, BudgetError> {
         let document = Document::parse(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);

@@ -76,7 +76,7 @@ enum Command {
     /// Show the first screen of any file or process, and the next commands to type.
     #[command(after_help = show::EXAMPLES)]
     Show(Box<show::ShowCommand>),
-    /// Show processes, reports, heap snapshots and stacks in the terminal, with keys.
+    /// Browse processes, reports, heap snapshots and stacks in the terminal.
     #[command(after_help = top::EXAMPLES)]
     Top(Box<top::TopCommand>),
     /// Show processes, reports, heap snapshots and stacks in the browser.
@@ -122,12 +122,12 @@ enum Command {
     Export(Box<export::ExportCommand>),
 
     // Hidden commands: the end of `attach`, old spellings, and commands for installations.
-    /// End an attachment: the process records nothing any more.
+    /// End an attachment: the process stops recording.
     #[command(after_help = attach::DETACH_EXAMPLES)]
     Detach(attach::DetachCommand),
     #[command(flatten)]
     HeapQuestion(heap::HeapQuestion),
-    /// Save a dump of DMD of a running process. `save --dump` does the same.
+    /// Save a DMD dump of a running process. `save --dump` does the same.
     #[command(after_help = dump::EXAMPLES)]
     Dump(dump::DumpCommand),
     /// Free caches in a running process. `show --minimize` also shows the reports afterwards.
@@ -217,7 +217,7 @@ enum Failure {
     File(String, anyhow::Error),
     /// The arguments are wrong or contradict each other.
     Usage(String),
-    /// Limits do not hold: one line for each.
+    /// Amounts exceed their limits: one line for each limit.
     Exceeded(Vec<String>),
     /// Standard output could not be written.
     Output(std::io::Error),

@@ -91,7 +91,7 @@ fn compare(a: &str, b: &str) -> Ordering {
         || a.chars().filter_map(CharacterWeight::look_up),
         || b.chars().filter_map(CharacterWeight::look_up),
     );
-    // An accent has its own position behind its letter.
+    // Each letter counts as 0, and its accent follows. So a letter without an accent is before its accented forms.
     let accents = |weight: CharacterWeight| core::iter::once(0).chain(weight.accent);
     let capitals =
         |weight: CharacterWeight| core::iter::once(weight.capital).chain(weight.accent.map(|_| false));

@@ -19,9 +19,9 @@ pub fn words_for_first_process() -> OsString {
     dmd_format::first_process::suffix(&folder)
 }
 
-/// Writes a library that this program contains to a folder that only this user can change. Returns its absolute path.
-/// Without `folders`, the folder is in the user's cache, or else in the folder for temporary files. The library of an
-/// earlier call stays if it has the same contents, even while programs use it.
+/// Unpacks a library of this program into a folder that only this user can change. Returns the absolute path of the
+/// file. Without `folders`, the folder is in the user's cache, or else in the folder for temporary files. A file from
+/// an earlier call stays if it has the same contents: programs may use it.
 ///
 /// # Errors
 ///

@@ -22,8 +22,8 @@
 //! - `html`: the function `html`. It makes one page of a set or a diff for any browser: the same text to open, close
 //!   and filter, and a treemap.
 //! - `live`: the module `live`. It asks running processes.
-//! - `regex`: expressions of the crate `regex`. Without this feature, expressions of `regex-lite`: they take longer,
-//!   and their classes contain only ASCII.
+//! - `regex`: the crate `regex` evaluates regular expressions. Without this feature, `regex-lite` evaluates them: it is
+//!   slower, and its classes contain only ASCII.
 //! - `serve`: the module `serve`, a page in the browser for running processes and heap snapshots.
 //! - `session`: the module `session`, the contents of a front end for heap snapshots, without HTTP.
 //! - `symbols`: a failing [`assert_coverage!`] names crates, not only files.

@@ -1,7 +1,7 @@
 //! Finds the name that a user probably meant.
 
-/// The name that differs from `name` in the fewest characters, if it differs in at most a quarter of them. Of equally
-/// near names, the first.
+/// Returns the name that differs from `name` in the fewest characters. `None` if every name differs in more than one
+/// character and in more than a quarter of the characters of `name`. Of equally near names, returns the first.
 pub fn nearest_name<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let wanted: Vec<char> = name.chars().collect();
     let most = (wanted.len() / 4).max(1);

@@ -144,7 +144,7 @@ pub struct NormalizeError {
     source: Option<Box<pattern::Error>>,
 }
 
-/// The compiled rules for two sets.
+/// The compiled rules for one set, or for two sets that are compared.
 #[derive(Debug)]
 pub(crate) struct Normalizer {
     paths: RuleSequence,

@@ -1,4 +1,5 @@
-//! Sockets, processes and signals of the operating system. Only this module depends on the operating system.
+//! Sockets, processes and signals of the operating system. Other modules depend on the operating system only for the
+//! modes of files.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -12,7 +13,7 @@ pub(crate) use unknown::*;
 
 /// The reason why a connection to a socket failed.
 #[derive(Debug)]
-#[allow(dead_code, reason = "other systems do not make these")]
+#[allow(dead_code, reason = "only Linux makes these errors")]
 pub(crate) enum ConnectError {
     /// The file is not a socket, or belongs to another user.
     Foreign,

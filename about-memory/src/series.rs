@@ -17,7 +17,7 @@ pub use text::SeriesText;
 
 const MAX_DEPTH: u32 = 100;
 
-/// The order of the rows of a [`Series`]. Rows in bytes are always before counts.
+/// The order of the rows of a [`Series`]. Rows in bytes always come first, then counts, then percentages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SeriesSort {
@@ -67,8 +67,8 @@ impl SeriesOptions {
         Self { depth: levels, ..self }
     }
 
-    /// Sets the threshold: a row below a path is omitted if its amount is below this percentage of the path's amount in
-    /// all reports. Default: 1.
+    /// Sets the threshold: a row below a path is omitted if its largest amount in all reports is below this percentage
+    /// of the path's largest amount. Default: 1.
     #[must_use]
     pub fn threshold(self, percent: f64) -> Self {
         Self { threshold: percent, ..self }
@@ -300,7 +300,7 @@ impl Series {
         })
     }
 
-    /// Whether a row below a chosen path is below the threshold in all reports.
+    /// Whether the largest amount of a row below a chosen path is below the threshold.
     fn is_tiny(&self, row: &SeriesRow<'_>, amounts: &PathAmounts) -> bool {
         if row.path == amounts.chosen {
             return false;

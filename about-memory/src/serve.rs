@@ -9,8 +9,8 @@
 //! address. These rules reject them:
 //!
 //! - By default, the server binds 127.0.0.1. The header `Host` must occur exactly once, with the server's port and one
-//!   of the names `127.0.0.1`, `localhost` and `[::1]`. A page that rebinds its own name to 127.0.0.1 sends its own name
-//!   in `Host`.
+//!   of the names `127.0.0.1`, `localhost` and `[::1]`. A page that rebinds its own name to 127.0.0.1 sends its own
+//!   name in `Host`.
 //! - [`Listen::Unix`] binds a socket with the mode 0600, so no other user can connect. There `Host` may contain any
 //!   port, because ssh forwards a port.
 //! - [`Listen::Remote`] binds an address that other machines reach. `Host` must then be one of its names. The server is

@@ -1,5 +1,5 @@
-//! The contents of a front end for heap snapshots and reports, without a server or a screen: snapshots, censuses, tree
-//! maps, differences, dominator trees, individuals, paths, and the jobs that compute them.
+//! The contents of a front end for heap snapshots, without a server or a screen: snapshots, censuses, tree maps,
+//! differences, dominator trees, individuals, paths, and the jobs that compute them.
 //!
 //! A [`Session`] holds all state, so that a reloaded page or a second page loses no data. A front end asks with a
 //! [`Query`] and gets a [`PendingAnswer`]. Equal queries share one computation, and results stay in memory under a

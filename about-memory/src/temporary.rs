@@ -36,7 +36,8 @@ fn cleanup() -> MutexGuard<'static, Option<BTreeSet<PathBuf>>> {
 struct CleanupEntry(PathBuf);
 
 impl CleanupEntry {
-    /// Creates an entry for a path that `create` creates. `create` also returns its value.
+    /// Runs `create`, which creates a file or a folder and returns a value and the path. Returns the value, and an
+    /// entry for the path.
     ///
     /// # Errors
     ///

@@ -201,8 +201,8 @@ impl fmt::Display for ReportText<'_> {
     }
 }
 
-/// Returns the amount that a process adds to the total. The main process adds all of its resident memory. Another process
-/// adds its unshared memory, or all resident memory if the unshared memory is unknown.
+/// Returns the amount that a process adds to the total. The main process adds all of its resident memory. Another
+/// process adds its unshared memory, or all resident memory if the unshared memory is unknown.
 pub(crate) fn resident_share(process: &ProcessTrees<'_>) -> i128 {
     let all = process.resident().unwrap_or(0);
     let own = process.resident_unique().unwrap_or(0);

@@ -49,7 +49,10 @@ const served = {
 };
 const files = [[output, page], ...Object.entries(served).map(([name, text]) => [here(`../assets/${name}`), text])];
 
-/** Ways to give the page text. Only `src/widgets/elements.ts` may use them, because it escapes characters that deceive a reader. */
+/**
+ * Ways to give the page text. Only `src/widgets/elements.ts` may use them, because it escapes characters that deceive a
+ * reader.
+ */
 const TEXT = /\.(textContent|innerText|innerHTML|outerHTML|title|ariaLabel) = |\["(title|textContent)"\]|setAttribute(NS)?\("(title|aria-label|aria-description)"|createTextNode|insertAdjacent|new Option\(/;
 const sources = (await readdir(here("src"), { recursive: true })).filter((name) => name.endsWith(".ts") && name !== "widgets/elements.ts");
 

@@ -14,7 +14,7 @@ pub(crate) mod engine_abi;
 #[allow(unsafe_code, reason = "functions for C")]
 pub(crate) mod entry;
 pub(crate) mod hooks_off;
-#[cfg_attr(engine = "portable", allow(dead_code, reason = "`libdmd.so` answers"))]
+#[cfg_attr(engine = "portable", allow(dead_code, reason = "only `libdmd.so` starts to listen"))]
 pub(crate) mod listening;
 #[cfg(feature = "analyze")]
 pub(crate) mod live_frames;

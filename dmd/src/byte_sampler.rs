@@ -33,7 +33,8 @@ impl ByteSampler {
         true
     }
 
-    /// The sampler of the nth thread of a process with this seed, without a mean distance.
+    /// The sampler of the nth thread of a process with this seed. The mean distance is an argument of
+    /// [`next`](Self::next).
     #[cfg_attr(not(engine = "native"), allow(dead_code, reason = "only the native engine samples"))]
     pub(crate) fn for_thread(seed: u64, n: usize) -> Self {
         Self::new(seed.wrapping_add((n as u64 + 1).wrapping_mul(0xD1B5_4A32_D192_ED03)), 1)

@@ -63,7 +63,8 @@ pub(crate) fn write(output: &DumpOutput, number: usize) -> io::Result<()> {
     } else {
         write_to(file.writer())
     };
-    // Half of a dump is useless, and the disk may be full: an unfinished file gets no name, so the system removes it.
+    // Half of a dump is useless, and the disk may be full: a file that did not get its final name is removed when it is
+    // dropped.
     let written = written.and_then(|()| file.finish());
     match &written {
         Ok(name) if *name != path => {
@@ -98,7 +99,7 @@ fn in_milliseconds(seconds: f64) -> f64 {
     (seconds * 1e3).round() / 1e3
 }
 
-/// A frame that was written, with the index of its module in the list.
+/// A frame of the traces in the dump, with the index of its module in the list.
 struct DumpFrame {
     key: u32,
     pc: usize,
@@ -108,15 +109,15 @@ struct DumpFrame {
 struct DumpWriter<W: Write> {
     json: JsonWriter<W>,
     modules: DumpModules,
-    /// The key of each trace that was written, by the id of the trace.
+    /// The key of each trace in the dump, by the id of the trace.
     trace_keys: DumpMap<u32, u32>,
     /// The traces in order of their first use.
     traces: DumpVec<TraceId>,
     next_key: u32,
     max_frames: usize,
-    /// The memory of the process; `None` if the system does not show it.
+    /// The memory of the process; `None` if it is not known, or if the options do not ask for it.
     memory: Option<MemoryJoin>,
-    /// The reason why the memory is not known.
+    /// The reason why the memory is not known; `None` if it is known, or if the options do not ask for it.
     unreadable: Option<String>,
     /// The heap at its peak; `None` in scan mode, or if memory is short.
     at_peak: Option<AtPeak>,
@@ -136,7 +137,7 @@ impl<W: Write> DumpWriter<W> {
         let modules = DumpModules::now();
         #[cfg(target_os = "linux")]
         let (memory, unreadable) = match ENGINE.setup().options.resident {
-            // A filter may end a process that makes a system call that it does not make otherwise.
+            // A filter may end the process at a system call that the program does not make without DMD.
             true if confined::is_confined() => (None, Some("filters of system calls".to_owned())),
             true => match MemoryJoin::read(&modules) {
                 Ok(memory) => (Some(memory), None),
@@ -253,7 +254,8 @@ impl<W: Write> DumpWriter<W> {
         self.json.end_inline('}')
     }
 
-    /// Writes the bytes of blocks that are not resident. All other bytes are. These keys are not Firefox's.
+    /// Writes how many bytes of blocks are swapped out or untouched. All other bytes are resident. These keys are not
+    /// Firefox's.
     fn absent_bytes(&mut self, absent: AbsentBytes) -> io::Result<()> {
         if absent.swapped > 0 {
             self.json.inline_number("swapped", absent.swapped)?;
@@ -269,7 +271,7 @@ impl<W: Write> DumpWriter<W> {
     fn join_memory(&mut self) -> io::Result<()> {
         let Some(mut memory) = self.memory.take() else { return Ok(()) };
         if let Err(error) = memory.finish() {
-            // The blocks are written already, and worth more than the areas.
+            // The dump continues without the areas: the blocks are written already, and are more important.
             self.unreadable = Some(error.to_string());
             return Ok(());
         }
@@ -365,7 +367,7 @@ impl<W: Write> DumpWriter<W> {
         key
     }
 
-    /// Returns the frames in order of their keys.
+    /// Writes the traces. Returns their frames in order of the keys.
     fn trace_table(&mut self) -> io::Result<DumpVec<DumpFrame>> {
         let mut frame_keys: DumpMap<(usize, Option<usize>), u32> = pages::map();
         let mut frames = pages::list();
@@ -410,8 +412,8 @@ impl<W: Write> DumpWriter<W> {
         self.json.end('}')
     }
 
-    /// Writes the statistics. A dump of a sample by bytes has none, because the engine does not count blocks that it
-    /// does not sample.
+    /// Writes the statistics, except to a dump of a sample by bytes: the engine does not count blocks that it does not
+    /// sample.
     fn statistics(&mut self) -> io::Result<()> {
         if ENGINE.mean() > 0 {
             return Ok(());

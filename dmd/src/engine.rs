@@ -6,8 +6,8 @@
 //! a lock. So the engine takes no lock when the handler allocates, frees or reports. Blocks of the handler have no
 //! stack.
 //!
-//! A program that recovers from a stack overflow jumps out of the hook. So, before a step that must not be interrupted,
-//! hooks check that the stack has room. The engine counts the blocks that are lost.
+//! If the stack overflows in a hook, a program that recovers from the overflow jumps out of the hook. So, before a step
+//! that must not be interrupted, hooks check that the stack has room. Without room, the engine only counts the block.
 
 mod block_ends;
 mod block_starts;
@@ -88,8 +88,8 @@ pub(crate) struct Engine {
     setup: UnsafeCell<EngineSetup>,
 }
 
-// SAFETY: `start` writes `setup` before the phase is `On`, and tests write it while no other thread reads it. All
-// other fields are atomic or locked.
+// SAFETY: `start` writes `setup` before the engine records or waits, and tests write it while no other thread reads it.
+// All other fields are atomic or locked.
 unsafe impl Sync for Engine {}
 
 impl Engine {

@@ -8,9 +8,10 @@ use std::path::PathBuf;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DumpError {
-    /// DMD records nothing: `$DMD` is not set, or the process has neither `Dmd` nor `libdmd.so`.
+    /// DMD records nothing. For example, `$DMD` is not set, the process has neither `Dmd` nor `libdmd.so`, or DMD waits
+    /// for a request.
     NotRunning,
-    /// The file could not be written.
+    /// The file was not written. For example, another dump is being written.
     Write {
         /// The path of that file.
         path: PathBuf,

@@ -26,9 +26,9 @@ use crate::recorder::{self, Recorder};
 /// DMD can give the report `heap-allocated` only while it records. To have the report always, declare the wrapper by
 /// `memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System))`.
 ///
-/// Sizes are usable bytes if DMD can get them from the allocator: from `System`, from an allocator that
-/// [`with_usable_size`](Self::with_usable_size) accepts, and from jemalloc and mimalloc with the feature of that name.
-/// For other allocators, sizes are requested bytes.
+/// Sizes are usable bytes if DMD can get them from the allocator: from `System`, from an allocator in a wrapper of
+/// [`with_usable_size`](Self::with_usable_size), from jemalloc with the feature `jemalloc07`, and from mimalloc with
+/// the feature `mimalloc01`. For other allocators, sizes are requested bytes.
 #[derive(Debug)]
 pub struct Dmd<A> {
     allocator: A,
@@ -199,7 +199,7 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
     #[cold]
     #[inline(never)]
     unsafe fn dealloc_recorded(&self, block: *mut u8, layout: Layout) {
-        // A block from a session of tracking may outlive the session.
+        // A block of the engine may outlive the session of tracking in which the engine allocated it.
         if internal_alloc::owns(block) {
             // SAFETY: the caller of `dealloc` passes a live block of `internal_alloc` with its layout.
             return unsafe { internal_alloc::dealloc(block, layout) };

@@ -3,7 +3,8 @@
 
 use core::f64::consts::{LN_2, SQRT_2};
 
-/// The natural logarithm of a positive normal number, to some units in the last place; minus infinity for 0.
+/// The natural logarithm of a positive normal number, with an error of a few units in the last place; minus infinity
+/// for 0.
 pub(crate) fn ln(number: f64) -> f64 {
     const MANTISSA_BITS: u32 = 52;
     const BIAS: i64 = 1023;

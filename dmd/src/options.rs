@@ -48,8 +48,8 @@ pub enum CopyTime {
     Request,
 }
 
-/// How to record. Firefox's DMD lacks `max_frames`, `resident`, `output`, `record`, `dump_at_exit`, `children`, `quiet`, `verbose`,
-/// `copy_to` and `copy_at`.
+/// How to record. Firefox's DMD lacks `sample_bytes`, `seed`, `wait_for_track`, `max_frames`, `resident`, `output`,
+/// `record`, `dump_at_exit`, `children`, `quiet`, `verbose`, `copy_to` and `copy_at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
@@ -74,8 +74,8 @@ pub struct Options {
     pub show_dump_stats: bool,
     /// The maximum number of frames of a stack, 1 to 256. Default: 24, Firefox's limit.
     pub max_frames: usize,
-    /// Dumps contain which bytes of blocks and of mappings are in memory. This takes about 0.1 s for each GiB of resident
-    /// memory. Default: yes.
+    /// Write to each dump how many bytes of the blocks and of the mappings are in memory. This takes about 0.1 s for
+    /// each GiB of resident memory. Default: yes.
     pub resident: bool,
     /// The path of the dump at the end of the process; `%p` is replaced by the process number. If the path has no
     /// `%p`, the first process uses it as it is, and other processes add their number before the extension. Default:
@@ -327,7 +327,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Switches sampling off for a test of DMD, which checks every block.
+    /// Switches sampling and waiting off for a test of DMD: the test checks every block.
     pub(crate) fn sample_nothing_in_tests(&mut self) {
         if self.run != Run::Normal {
             (self.sample_below, self.sample_bytes, self.wait_for_track) = (None, None, false);

@@ -60,7 +60,8 @@ struct ProcessRecording {
     process: AtomicU32,
     /// The parent, if a fork made this process.
     forked_from: AtomicU32,
-    /// The time of the start, or of the fork, in nanoseconds of the system's clock.
+    /// The time at which a thread of the program last wrote its buffer; before that, the time of the start or of the
+    /// fork. In nanoseconds of the system's monotonic clock.
     since: AtomicU64,
     /// The number of lost events: memory was short, or the file could not be written.
     lost: AtomicU64,
@@ -173,7 +174,7 @@ pub(crate) fn end_requested() {
 }
 
 /// Starts the thread that writes, if there is a recording. The first call runs before `main`, when the loader and the
-/// C library are ready. If it fails, the first full buffer starts the thread.
+/// C library are ready. If the system refuses to start the thread, threads of the program write their buffers.
 pub(crate) fn start_writer() {
     if RECORDING.state.load(Ordering::Relaxed) == ON {
         let _inside = Inside::deeper();

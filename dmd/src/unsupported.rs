@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::error::DumpError;
 
-/// Records nothing on this platform.
+/// Writes nothing on this platform.
 ///
 /// # Errors
 ///
@@ -13,7 +13,7 @@ pub fn report_and_dump(_path: impl AsRef<Path>) -> Result<(), DumpError> {
     Err(DumpError::NotRunning)
 }
 
-/// Records nothing on this platform.
+/// Writes nothing on this platform.
 ///
 /// # Errors
 ///

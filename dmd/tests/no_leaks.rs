@@ -1,4 +1,4 @@
-//! `assert_no_leaks!`, in a separate process: blocks of other threads would count, too.
+//! `assert_no_leaks!`, in a process without other tests: the blocks of their threads would count, too.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

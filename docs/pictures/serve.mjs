@@ -1,4 +1,4 @@
-// Takes the pictures of the live page in the guide: `make` starts the server and gives its address and the folder.
+// Takes the pictures of the live page in the guide. `make` starts the server, and passes its address and the folder.
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
@@ -7,7 +7,7 @@ const { chromium } = require("playwright-core");
 const [url, folder] = process.argv.slice(2);
 
 const [WIDTH, HEIGHT] = [1000, 380];
-/** The name, the address, what the view has when it is ready, and the height and the width if it needs others. */
+/** For each picture: its name, its address, a selector that matches when the view is ready, and its size. */
 const VIEWS = [
   ["serve-processes", "#/", ".sparkline[data-amounts='4']", 340, 1330],
   ["serve-report", "#/report/1", ".row.heading"],
@@ -39,7 +39,7 @@ for (const [name, hash, wanted, height = HEIGHT, width = WIDTH] of VIEWS) {
   await page.setViewportSize({ width, height });
   await page.evaluate((to) => (location.hash = to), hash);
   await page.waitForSelector(wanted, { state: "attached" });
-  // The rows of the view, and what their selection asks for.
+  // Waits for the rows of the view, and for the answers about the selected row.
   await page.waitForTimeout(500);
   await page.waitForFunction(() => !document.querySelector("#jobs progress"));
   await page.screenshot({ path: join(folder, `${name}.png`) });

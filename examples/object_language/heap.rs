@@ -101,7 +101,7 @@ impl Heap {
             let fields = values.iter().map(value).collect::<anyhow::Result<Vec<_>>>()?;
             drop(known);
             let object = allocate(mc, Object { class: number, fields }, &class.name);
-            // The collector frees an object when no name refers to it any more.
+            // The collector frees an object when no name leads to it any more, directly or through other objects.
             names.borrow_mut(mc).insert(name.to_owned(), Value::Object(object));
             Ok(())
         })

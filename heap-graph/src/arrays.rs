@@ -22,6 +22,6 @@ pub(crate) fn huge<T>(mut array: Vec<T>) -> Vec<T> {
 /// must clear new memory, which takes longer than most loops over it.
 pub(crate) fn reuse<T, U>(mut array: Vec<T>) -> Vec<U> {
     array.clear();
-    // The standard library collects the elements of a `Vec` in place.
+    // The standard library reuses the memory of a `Vec` when it collects the elements of the `Vec`'s own iterator.
     array.into_iter().map(|_| unreachable!("the array is empty")).collect()
 }

@@ -1,8 +1,8 @@
-//! The census: all reachable nodes, sorted by a [`Breakdown`]. The result is a [`CensusReport`]. It can become a
+//! The census: all reachable nodes, grouped by a [`Breakdown`]. The result is a [`CensusReport`]. It can become a
 //! [`CensusTree`], or, with a second report, a [`CensusDifference`].
 //!
 //! A census reads only the kind of a node to decide where the node counts. So one walk sums up the nodes of each kind.
-//! The breakdown then sorts only the kinds. A graph has far fewer kinds than nodes.
+//! The breakdown then groups only the kinds. A graph has far fewer kinds than nodes.
 
 mod breakdown;
 mod counter;
@@ -28,7 +28,7 @@ use counter::BreakdownCounter;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CensusError {
-    /// The breakdown sorts by descriptive name, and a node of this type has no descriptive name.
+    /// The breakdown groups by descriptive name, and a node of this type has no descriptive name.
     NoDescriptiveName(String),
     /// The census was cancelled.
     Cancelled,
@@ -72,11 +72,12 @@ impl KindGroup {
     }
 }
 
-/// Sorts all nodes that the root reaches.
+/// Groups and counts all nodes that the root reaches.
 ///
-/// The root itself counts only if an edge leads back to it. The keys of a report are in Firefox's order, by the smallest
-/// id that each key counts: the key whose smallest id is the greatest comes first. Keys that look like the index of an
-/// array precede all other keys, as in any JavaScript object.
+/// The root itself counts only if an edge leads back to it. Keys that are texts or stacks are in Firefox's order, by
+/// the smallest id that each key counts: the key whose smallest id is the greatest comes first. The keys `other`,
+/// `noFilename` and `noStack` are last. Keys that look like the index of an array precede all other keys, as in any
+/// JavaScript object. Coarse types have a fixed order.
 ///
 /// Unlike in Firefox, sums do not wrap at 2^64, and equal type names are one key even if a snapshot contains the text
 /// twice.

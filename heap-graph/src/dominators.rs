@@ -41,8 +41,8 @@ const NONE: u32 = u32::MAX;
 const NOTHING: u32 = 0;
 /// The number of steps that the progress counts for each node.
 const STEPS: usize = 2;
-/// The number of steps that a computation with its own walk counts for each node. They replace the second step of
-/// `STEPS`.
+/// The number of steps that a computation with its own walk counts for each node. These steps replace the second step
+/// of `STEPS`.
 const STEPS_WITH_WALK: usize = 6;
 
 /// The immediate dominators, the retained sizes, and the nodes that each node immediately dominates.
@@ -92,7 +92,7 @@ impl TreeArrays {
     }
 }
 
-/// The retained sizes, with as few bits as the sizes of this graph need.
+/// The retained sizes, in an integer type that can hold the total size of the graph.
 #[derive(Clone, Debug)]
 enum RetainedSizes {
     Small(Box<[u32]>),
@@ -303,8 +303,8 @@ fn by_walk(graph: &Graph, steps: &mut StepCounter<'_>) -> Result<TreeArrays, Can
     }
 }
 
-/// Turns numbers into nodes, and adds up retained sizes. Overwrites `by_node`. At first, `retained` contains the
-/// nodes' own sizes. The sizes of nodes that the walk did not meet stay unchanged.
+/// Turns the walk's numbers of dominators into nodes, and adds up retained sizes. Overwrites `by_node`. At first,
+/// `retained` contains the nodes' own sizes. The sizes of nodes that the walk did not meet stay unchanged.
 fn arrays<T: Copy + AddAssign>(
     walk: semi_nca::DepthFirstWalk,
     dominators: &[u32],

@@ -27,7 +27,7 @@ use crate::prefetch::prefetch;
 use id_table::IdTable;
 
 /// The id of a node. It is unique in its graph, and stays the same after writing and reading. In a snapshot of
-/// Firefox or of a running program, it is an address.
+/// Firefox or of a running program, most ids are addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(clippy::exhaustive_structs, reason = "a number with a meaning")]
 pub struct NodeId(pub u64);
@@ -68,7 +68,8 @@ pub(crate) struct NodeKind {
 }
 
 impl Hash for NodeKind {
-    /// Hashes three numbers instead of six fields, for speed: a builder hashes the kind of nearly every node.
+    /// Hashes three numbers instead of six fields, for speed: a builder hashes the kind of each node that differs in
+    /// kind from the node before it.
     fn hash<H: Hasher>(&self, state: &mut H) {
         let text = |text: Option<GraphTextId>| text.map_or(0, |text| text.index() as u64 + 1);
         let stack = self.stack.map_or(0, |frame| frame.index() as u64 + 1);
@@ -214,7 +215,7 @@ impl Graph {
         &self.referents
     }
 
-    /// Prefetches the node's last edge, since the caller soon reads the edges in reverse order.
+    /// Prefetches the target of the node's last edge.
     #[inline]
     pub(crate) fn prefetch_edges(&self, index: u32) {
         prefetch(&self.referents, (self.first_edges[index as usize + 1] as usize).wrapping_sub(1));
@@ -230,7 +231,8 @@ impl Graph {
 
     /// The node that an edge belongs to.
     pub(crate) fn source(&self, edge: usize) -> u32 {
-        // If a node has no edges, its entry in `first_edges` equals the next node's entry.
+        // If a node has no edges, its entry in `first_edges` equals the next node's entry. So the last of equal entries
+        // belongs to the source.
         self.first_edges.partition_point(|first| *first as usize <= edge) as u32 - 1
     }
 }

@@ -51,10 +51,11 @@
 //! - Names that look the same are one key here: a type name or a file name that a snapshot contains twice, and frames
 //!   that look the same in every report. Firefox loses the counts of one of the two equal names. If two stacks differ
 //!   only in the mark of system frames, a tree shows them as one. Firefox loses the counts of one of these stacks.
-//! - No census counts a node of a class called `other` or of a file called `noFilename`, in Firefox or here. Such a
-//!   node has no label. In Firefox, it also lacks its size.
-//! - This crate reads a multi-byte file name that is not UTF-8 as Latin-1. In Firefox, every census by file name then
-//!   fails.
+//! - A census by class does not count a node of a class called `other`, and a census by file does not count a node of a
+//!   file called `noFilename`, in Firefox or here. In a dominator tree, such a node has no label. In Firefox, it also
+//!   lacks its size.
+//! - This crate reads a file name that is not UTF-8 as Latin-1. In Firefox, if such a name has two or more bytes, every
+//!   census by file name fails.
 //! - Trees and differences of buckets count the ids of the buckets. In Firefox, these trees and differences are empty.
 //! - Differences treat keys such as `constructor` or `__proto__` like all others; Firefox fails on them.
 //! - Breakdowns may be arrays here, as in Firefox's documentation.
@@ -63,8 +64,8 @@
 //!
 //! # What this does not do
 //!
-//! - A graph of the running program contains only memory that the derive measures. It lacks blocks that no value
-//!   measures, and values behind a lock that another thread holds.
+//! - A [`HeapGraph`] contains only memory that the derive measures. It lacks blocks that no value measures, and values
+//!   behind a lock that another thread holds.
 
 #![deny(unsafe_code)]
 

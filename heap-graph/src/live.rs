@@ -1,4 +1,5 @@
-//! Builds the graph of the running program, with the derive that measures its heap.
+//! Builds graphs of the running program: of the values that the derive measures ([`HeapGraph`]), or of the blocks that
+//! DMD records ([`allocated_blocks`]).
 
 mod answer;
 mod blocks;

@@ -41,7 +41,8 @@ impl AnalysisProgress {
         (self.0.done.load(Ordering::Relaxed), self.0.total.load(Ordering::Relaxed))
     }
 
-    /// Cancels the request. The analysis stops after a few thousand nodes.
+    /// Cancels the request. An analysis stops after a few thousand nodes, and the reader of a snapshot at its next
+    /// read of the file.
     pub fn cancel(&self) {
         self.0.is_cancelled.store(true, Ordering::Relaxed);
     }

@@ -10,9 +10,9 @@ use crate::graph::Graph;
 use crate::prefetch::prefetch;
 use crate::progress::{CancelledError, StepCounter};
 
-/// The number of nodes in `behind` that the sweep prefetches.
+/// The distance in `behind`, in nodes, at which the sweep prefetches edges.
 const AHEAD: usize = 4;
-/// The number of edges for which the sweep prefetches marks ahead. The edges of the next nodes are mostly next in the
+/// The distance, in edges, at which the sweep prefetches marks. The edges of the next nodes are mostly next in the
 /// array.
 const EDGES_AHEAD: usize = 24;
 

@@ -24,8 +24,7 @@ pub(crate) fn body(input: &TypeInput, each: &FieldCode<'_>, joint: &PartJoin<'_>
                 let value = if input.attributes.remote.is_some() {
                     mirror::field(field)
                 } else if input.packed {
-                    // All tokens have the same span. With two different spans, the compiler suggests to clone the
-                    // value.
+                    // All tokens have the same span. With two different spans, the compiler suggests cloning the value.
                     respanned(quote!(&{ self.#member }), &|_| Span::call_site())
                 } else {
                     respanned(quote!(&self.#member), &|_| at(field.span))
@@ -50,7 +49,7 @@ pub(crate) fn body(input: &TypeInput, each: &FieldCode<'_>, joint: &PartJoin<'_>
     }
 }
 
-/// The enum that the match is about: the type itself, or the foreign enum that the type mirrors.
+/// The value that the `match` examines, and its enum: the type itself, or the foreign enum that the type mirrors.
 fn subject(input: &TypeInput, krate: Path) -> MatchSubject {
     let Some(remote) = &input.attributes.remote else {
         return MatchSubject { krate, value: quote!(self), path: quote!(Self), rest: None };

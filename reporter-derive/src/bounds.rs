@@ -70,7 +70,7 @@ struct OwnedParameters<'a> {
 impl OwnedParameters<'_> {
     fn add_type(&mut self, ty: &Type) {
         match ty {
-            // These types own nothing, so the type that they point to need not be measurable.
+            // These types own nothing, so the types that they contain need not be measurable.
             Type::Reference(_) | Type::Ptr(_) | Type::FnPtr(_) | Type::Never(_) => {}
             Type::Array(array) => self.add_type(&array.elem),
             Type::Slice(slice) => self.add_type(&slice.elem),

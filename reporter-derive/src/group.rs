@@ -90,7 +90,7 @@ pub(crate) struct MatchSubject {
     pub(crate) rest: Option<TokenStream>,
 }
 
-/// A `match` over all variants of an enum with at least one variant.
+/// A `match` over all variants of an enum. The enum has at least one variant, or is a mirror with `rest`.
 pub(crate) fn variants(
     variants: &[EnumVariant],
     each: &FieldCode<'_>,

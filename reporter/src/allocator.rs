@@ -4,7 +4,7 @@
 //! Invariant: [`declared`] returns only the static that carries `#[global_allocator]`. Only
 //! [`global_allocator!`](crate::global_allocator) makes a [`DeclaredAllocator`], and that macro emits the attribute
 //! itself, by a path that no name in the program can shadow. [`declared`] returns a static only after a block from
-//! `std::alloc` has passed through this static. No other function of this crate passes a pointer to an allocator.
+//! `std::alloc` has passed through this static. Walks pass pointers only to the allocator that [`declared`] returns.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::fmt;
@@ -40,12 +40,12 @@ pub(crate) use counters::{heap_allocated_counter, noted_stacks};
     note = "for `tikv_jemallocator::Jemalloc` turn on the feature `jemalloc07` of memory-reporter, and for `mimalloc::MiMalloc` the feature `mimalloc01`",
     note = "implement `UsableSize` for your own allocator; return `layout.size()` if the allocator does not know the usable size"
 )]
-#[allow(unsafe_code, reason = "implementing it is a promise about foreign memory")]
+#[allow(unsafe_code, reason = "an impl promises that the sizes of blocks are right")]
 pub unsafe trait UsableSize {
     /// The bytes that may be used at `pointer`: at least `layout.size()`. The bytes beyond the requested size are
     /// slop.
     ///
-    /// Must not allocate and must not panic: it runs at every allocation and deallocation.
+    /// An impl must not allocate and must not panic: the function runs at every allocation and deallocation.
     ///
     /// # Safety
     ///
@@ -58,12 +58,12 @@ pub unsafe trait UsableSize {
         None
     }
 
-    /// The allocator's own statistics.
+    /// The allocator's own statistics. By default, no figure is provided.
     fn statistics(&self) -> AllocatorStatistics {
         AllocatorStatistics::default()
     }
 
-    /// Returns unused pages to the operating system.
+    /// Returns unused pages to the operating system. By default, does nothing.
     fn purge(&self) {}
 }
 
@@ -107,8 +107,9 @@ impl<A> CountingAllocator<A> {
 }
 
 #[allow(unsafe_code, reason = "an allocator")]
-// SAFETY: `A` fulfills the contract of `GlobalAlloc`. Each method forwards its arguments and its result unchanged. The
-// code that counts neither allocates nor unwinds.
+// SAFETY: `A` fulfills the contract of `GlobalAlloc`. Each call passes to `A` the layout with which `A` allocated the
+// block: the program's layout or, for a block with a tag, the layout that `raised` returns, which is at least as large
+// and as aligned. The code that counts does not unwind.
 unsafe impl<A: GlobalAlloc + UsableSize> GlobalAlloc for CountingAllocator<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let tag = tags::current();

@@ -3,7 +3,7 @@
 //! - **exact**: the size counts every requested byte, and the start of each block is visible, so that the allocator
 //!   can return the block's usable size.
 //! - **computed**: the size counts every requested byte. For some blocks only an address inside is visible, so that
-//!   only an allocator with a table of its live blocks can return their usable size.
+//!   only DMD, which has a table of live blocks, can return their usable size.
 //! - **at least**: a part of the requested bytes is not visible, and the size lacks it.
 //! - **stated**: the crate states the figure itself; no test checks it.
 //! - **opaque**: the memory is not visible. The size lacks it, and the result records it as skipped.

@@ -8,8 +8,9 @@
 //!
 //! - A program looks for a preloaded engine by the C symbol [`SYMBOL`] ([`preloaded`]). The engine cannot look for
 //!   the program, since the symbols of an executable are not dynamic. `memory-reporter` looks once, on the first
-//!   thread before `main`, and calls `add_program` if the engine records. The wrapper `dmd::Dmd` looks at the first
-//!   allocation. If the wrapper finds no engine that records, it starts and connects its own engine ([`connect`]).
+//!   thread before `main`, and calls `add_program` if the engine records or waits for `start_tracking`. The wrapper
+//!   `dmd::Dmd` looks at the first allocation. If the wrapper finds no such engine, it starts and connects its own
+//!   engine ([`connect`]).
 //! - The wrapper calls the hook entries (`record` to `look_at_guard`) on every thread, in every allocation, also in
 //!   signal handlers. These entries do not allocate, take no global lock, and keep `errno`.
 //! - Reporters mark blocks (entries `path` to `is_unreported`) on the thread that measures. A collection starts and
@@ -18,7 +19,7 @@
 //!   without `memory-reporter` ([`connect_itself`]). That copy stops when a program calls `add_program`; then the
 //!   program answers.
 //! - `dump` and `report_and_dump` write a file on the calling thread. `report_and_dump` calls `run_reporters` of
-//!   every program on that thread. No other entry calls into a program.
+//!   every program on that thread. No other entry runs reporters.
 //! - All entries may be called on every thread until the process ends. Entries do not unwind. They do not allocate in
 //!   the program's heap, but the reporters that they run may allocate. A callback (`each`) runs on the calling thread
 //!   before the entry returns.
@@ -85,14 +86,14 @@ pub type PathNumber = u32;
 /// The value for "no path". In `withdraw` it means all paths.
 pub const NO_PATH: PathNumber = PathNumber::MAX;
 
-/// Flag of `mark`: the block was marked at its allocation, so the mark stays until the program frees it.
+/// Flag of `mark`: this is a mark at the block's allocation, so it stays until the program frees the block.
 pub const ON_ALLOC: u32 = 1;
 
 /// Flag of `mark`: the address may be inside the block, not only at its start.
 pub const ENCLOSING: u32 = 2;
 
-/// Flag of `mark`: the engine records all blocks of the block's allocator, as [`PROBE`] has shown. If no block is at
-/// the address, the result is [`NOT_HEAP`], [`INTERIOR`] or [`FREED`].
+/// Flag of `mark`: the engine records all blocks of the block's allocator, as [`PROBE`] has shown. If no block starts
+/// at the address, the result is [`NOT_HEAP`], [`INTERIOR`] or [`FREED`].
 pub const RECORDED: u32 = 4;
 
 /// Flag of `mark`: it is unknown whether the engine records the blocks of the block's allocator, so an unknown pointer
@@ -140,7 +141,7 @@ impl fmt::Debug for MoveRoom {
     }
 }
 
-/// A copy of the process. A reader in another process reads its memory while the original continues.
+/// A copy of the process. A reader in another process reads the copy's memory while the original continues.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "an engine fills it in")]
@@ -160,8 +161,8 @@ pub struct EngineTable {
     pub size: usize,
     /// Whether the engine records blocks.
     pub is_running: extern "C" fn() -> bool,
-    /// Adds a program. `report_and_dump` runs the program's reporters. The engine keeps the library with this
-    /// function loaded.
+    /// Adds a program. `report_and_dump` then also runs this program's reporters. The engine keeps the library that
+    /// contains `run_reporters` loaded.
     pub add_program: extern "C" fn(run_reporters: RunReporters),
 
     /// Hook: records a new block. The innermost frame of its stack is the caller of this hook.
@@ -182,10 +183,11 @@ pub struct EngineTable {
     /// Hook: clears the guard if a jump (`longjmp`) left the code that set it.
     pub look_at_guard: extern "C" fn(),
 
-    /// Returns the number of a path. `text` has `len` bytes.
+    /// Returns the number of a path, or [`NO_PATH`] if the engine marks no blocks. `text` has `len` bytes.
     pub path: unsafe extern "C" fn(text: *const u8, len: usize) -> PathNumber,
     /// Marks a block for a path, with the flags [`ON_ALLOC`] to [`PROBE`]. Returns the block's usable bytes; 0 for a
-    /// block that the engine has not recorded. An older engine ignores an unknown flag.
+    /// block that the engine has not recorded. [`RECORDED`] and [`PROBE`] have other results. An older engine ignores
+    /// an unknown flag.
     pub mark: extern "C" fn(address: *const c_void, path: PathNumber, flags: u32) -> usize,
     /// Adds `bytes` to the bytes that reports claim at a path.
     pub claim: extern "C" fn(path: PathNumber, bytes: u64),
@@ -198,16 +200,17 @@ pub struct EngineTable {
     /// run does not own the marks.
     pub is_unreported: extern "C" fn(address: *const c_void) -> bool,
 
-    /// Starts a run of reporters for a collection. If `rows` is true, the collection requests rows, and earlier
-    /// reports do not count. Returns a number for the run, or 0 if the engine marks no blocks.
+    /// Starts a run of reporters for a collection. If `rows` is true, the collection requests rows: unless another run
+    /// owns the marks, this run then owns them, and earlier reports do not count. Returns a number for the run, or 0 if
+    /// the engine marks no blocks.
     pub begin: extern "C" fn(rows: bool) -> u32,
-    /// Makes this thread run reporters of that run from now on. Returns the number of the previous run; 0 means no
-    /// run.
+    /// Sets the run to which the reporters on this thread belong from now on. Returns the number of the previous run;
+    /// 0 means no run.
     pub enter: extern "C" fn(run: u32) -> u32,
     /// Returns a number for one reporter of one collection, never 0.
     pub new_reporter: extern "C" fn() -> u32,
-    /// Makes the marks of this thread belong to that reporter from now on. Returns the previous reporter; 0 means no
-    /// reporter.
+    /// Sets the reporter to which the marks of this thread belong from now on. Returns the number of the previous
+    /// reporter; 0 means no reporter.
     pub enter_reporter: extern "C" fn(reporter: u32) -> u32,
     /// Ends a collection that requested rows: calls `each` with every row and with `context`.
     pub end: unsafe extern "C" fn(run: u32, context: *mut c_void, each: EachRow) -> RowsOutcome,
@@ -241,8 +244,8 @@ pub struct EngineTable {
     /// Calls `each` with the type of the blocks that a stack allocated, and with `context`. Does not call `each` if the
     /// type is unknown.
     pub site_type: unsafe extern "C" fn(site: u64, context: *mut c_void, each: EachName),
-    /// Opens a log of all later allocations. Returns the log's number, 0 if there is no room for it, or
-    /// [`LOG_OF_SAMPLE`] if the engine records only a sample.
+    /// Opens a log of all later allocations. Returns the log's number, 0 if there is no room for it or if the engine
+    /// does not record, or [`LOG_OF_SAMPLE`] if the engine records only a sample.
     pub open_log: extern "C" fn(limits: LogLimits) -> u32,
     /// Changes the limits of a log. Returns false and changes nothing if there is no memory for them.
     pub limit_log: extern "C" fn(log: u32, limits: LogLimits) -> bool,
@@ -273,11 +276,12 @@ pub struct EngineTable {
         unsafe extern "C" fn(log: u32, state: *mut LogState, context: *mut c_void, each: EachBlock),
     /// Like `site_frames`, but with modules and offsets only: does not look up symbols.
     pub site_places: unsafe extern "C" fn(site: u64, context: *mut c_void, each: EachFrame),
-    /// The bytes of the rings of all logs. The system provides the memory of a ring when it is written.
+    /// The bytes of the ring buffers of all logs. The system provides the memory of a ring buffer when the engine
+    /// writes to it.
     pub log_bytes: extern "C" fn() -> u64,
-    /// Makes a copy of this process and writes its data to `copy`. Returns 0, the system's error number, or -1 if the
-    /// engine is not recording or the system cannot copy processes. If `copy` is null, the reader that the engine's options
-    /// name keeps the copy.
+    /// Makes a copy of this process and describes the copy in `copy`. Returns 0, the system's error number, or -1 if
+    /// the engine is not recording or the system cannot copy processes. If `copy` is null, the reader that the
+    /// engine's options name keeps the copy.
     pub copy_process: unsafe extern "C" fn(copy: *mut CopyHandle) -> c_int,
     /// Ends a copy that `copy_process` made. Call it once for each copy.
     pub end_copy: extern "C" fn(copy: CopyHandle),

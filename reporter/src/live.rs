@@ -3,15 +3,15 @@
 //! A program enables this with [`listen`] and [`listen_to_signals`]. Without any code, the environment variable
 //! `ABOUT_MEMORY` enables it at the start. Its value is a list, separated by commas, of `listen`, `signals` (files go
 //! to the folder for temporary files) and `signals=FOLDER`. A program that starts other programs calls
-//! [`ignore_environment`]. On systems other than Linux each function returns [`ListenError::Unsupported`].
+//! [`ignore_environment`]. On systems other than Linux, the functions that listen return [`ListenError::Unsupported`].
 //!
 //! # The socket
 //!
 //! The name of the socket is `<pid>-<start>.sock`. `start` is the process's start time in clock ticks, so that the
 //! socket of an older process with the same number has another name. The socket has mode 0600, and its folder (see
 //! [`folder`]) has mode 0700 and belongs to the user. The socket accepts root, the process's user, and, if the process
-//! has changed its user, also the user that started the process. The program `about-memory` looks for sockets in that
-//! folder.
+//! has changed its user since it started to listen, also the earlier user. The program `about-memory` looks for
+//! sockets in that folder.
 //!
 //! A request is one line of JSON of at most [`MAX_REQUEST`] bytes, with `version` ([`VERSION`]) and
 //! `request`; unknown keys are ignored. After the answer, the process closes the connection. An error is one line,
@@ -34,10 +34,10 @@
 //!
 //! With `named` the reports call the process `NAME (pid N)`, not `Main Process (pid N)`.
 //!
-//! After the first answer to `dmd-track`, DMD records. DMD stops when the peer has received the dump, or hangs up. The
-//! dump does not contain blocks that the program allocated earlier, and ignores their frees. With `record`, the process
-//! writes every allocation and free to the file (`dmd_format::recording`). The file is complete when the second answer
-//! arrives, or when the peer hangs up.
+//! When the first answer to `dmd-track` arrives, DMD records. DMD stops when it has written the dump, or when the peer
+//! hangs up. The dump does not contain blocks that the program allocated earlier, and ignores their frees. With
+//! `record`, the process writes every allocation and free to the file (`dmd_format::recording`). The file is complete
+//! when the second answer arrives, or soon after the peer hangs up.
 //!
 //! `dmd-copy` makes a copy of the process, like a fork; this stops the process for about 30 ms for each gigabyte. The
 //! copy runs no code of the program. Its memory does not change, so that the peer can read blocks, their contents and
@@ -46,15 +46,15 @@
 //! `dmd-log` sends allocations ten times a second, in the format of
 //! [`AllocationsLogEntry::to_json`](crate::watching::AllocationsLogEntry::to_json). It logs `per_million` of each
 //! million allocations. If the log was full, it has dropped its oldest entries, and a line `{"overflowed":true}`
-//! precedes the next entries. `{"lost":N}` counts allocations that DMD could not log. After a line from the peer,
+//! precedes the next entries. `{"lost":N}` counts the allocations and frees that DMD lost. After a line from the peer,
 //! `dmd-log` sends the remaining entries.
 //!
 //! # Threads
 //!
-//! One thread listens, and another thread answers each peer. At most eight peers get answers at the same time; other
-//! peers get an error. A peer has five seconds to send its request and a minute to read the answer. Tracking lasts
-//! until the peer ends it. Collections run one after the other, and each reporter has a deadline. Reporters of
-//! [`register_local`](crate::register_local) run on their own threads, when these threads call
+//! One thread listens, and each peer gets its answer from a separate thread. At most eight peers get answers at the
+//! same time; other peers get an error. A peer has five seconds to send its request and a minute to read the answer.
+//! Tracking lasts until the peer ends it. Collections run one after the other, and each reporter has a deadline.
+//! Reporters of [`register_local`](crate::register_local) run on their own threads, when these threads call
 //! [`answer_here`](crate::answer_here). Signal handlers of the program do not run on the threads that listen and
 //! answer.
 //!

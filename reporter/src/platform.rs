@@ -48,7 +48,7 @@ pub(crate) use unknown::*;
 #[cfg(all(feature = "live", not(target_os = "linux")))]
 pub(crate) use unknown_live::*;
 
-/// Starts a thread.
+/// Starts a thread. If a host provides the threads of this crate, the host starts the thread, and ignores the name.
 pub(crate) fn spawn(name: &str, run: Box<dyn FnOnce() + Send>) -> std::io::Result<()> {
     #[cfg(all(target_os = "linux", feature = "live"))]
     if let Some(host) = thread_host() {
@@ -109,7 +109,7 @@ pub(crate) struct StackUsage {
     pub(crate) bytes: Option<u64>,
 }
 
-/// One mapping of the process, in bytes.
+/// One mapping of the process. The amounts are in bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Mapping {
     pub(crate) kind: MappingKind,
@@ -141,6 +141,6 @@ pub(crate) enum MappingKind {
     Anonymous,
     /// The stack of a thread.
     Stack,
-    /// Memory of the kernel.
+    /// A mapping that the kernel provides, such as `[vdso]`.
     Kernel,
 }

@@ -1,4 +1,4 @@
-//! Locks that are free in the child process of a fork. The thread that forks first waits until no other thread holds
+//! Locks that are free in the child process of a fork. Before a thread forks, it waits until no other thread holds
 //! such a lock. So all data are consistent in the child, and no lock is held by a thread that does not exist there.
 //!
 //! Invariant: no code of the program runs while a thread holds such a lock, so the wait is short.
@@ -14,13 +14,13 @@ use std::time::Instant;
 
 use crate::platform;
 
-/// The longest wait of a fork. After this time, the fork continues even if a thread still holds a lock. This happens
-/// only in a deadlock: another library's fork handler has locked the allocator on the forking thread, and the holder
-/// waits for the allocator.
+/// The longest wait of a fork for locks, and of a lock for forks. After this time, the fork continues even if a thread
+/// still holds a lock. This happens only in a deadlock: another library's fork handler has locked the allocator on the
+/// forking thread, and the holder waits for the allocator.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_micros(50);
 
-/// The number of threads that hold locks.
+/// The number of threads that hold a lock or are about to take one.
 static HOLDERS: AtomicUsize = AtomicUsize::new(0);
 /// The number of forks in progress, each on its own thread.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
@@ -119,7 +119,7 @@ impl Drop for LockHolder {
 }
 
 /// Waits until no fork is in progress. Meanwhile the thread does not count as a holder. The wait is limited, since a
-/// fork may wait, in a handler of the program, for a lock that this thread holds.
+/// fork handler of the program may wait for a lock of the program that this thread holds.
 #[cold]
 fn wait_for_forks() {
     let until = Instant::now() + LONGEST_WAIT;
@@ -130,8 +130,8 @@ fn wait_for_forks() {
     }
 }
 
-/// Sleeps. The thread may belong to a process that another process attaches to, and may have been in a timed system call
-/// of its own. `thread::sleep` would make that call fail with EINTR afterwards; a timed wait for a condition does not.
+/// Sleeps. `about-memory attach` may run this code on a thread that it stopped in a timed system call. After
+/// `thread::sleep`, that call would fail with EINTR. After a timed wait for a condition, the call continues.
 fn nap(time: Duration) {
     let unused = Mutex::new(());
     let held = unused.lock().unwrap_or_else(PoisonError::into_inner);
@@ -171,8 +171,8 @@ extern "C" fn in_child() {
 /// Wakes threads that wait until data under a [`ProcessLock`] change.
 pub(crate) struct ChangeSignal {
     count: AtomicU64,
-    /// A sleeping thread holds this lock. In the child process of a fork, a thread that does not exist there may hold
-    /// it, so no thread waits for this lock.
+    /// A thread holds this lock directly before and after its sleep. In the child process of a fork, a thread that does
+    /// not exist there may hold it. So a thread that finds the lock held sleeps without it.
     sleeping: Mutex<()>,
     woken: Condvar,
 }

@@ -1,5 +1,5 @@
 //! The definition of reporters and reports: the trait, the registry, the rules of reports, the counters of foreign
-//! code, and the rows that every program has.
+//! code, and the reports that every program has.
 
 mod claims;
 mod conventions;

@@ -1,5 +1,5 @@
 //! A stable sort that adds little code to the program. The compiler compiles the sort of std again for each type of
-//! element, to five kilobytes each.
+//! element, and each copy takes five kilobytes.
 //!
 //! Here, the part for each type only compares and swaps, by calls that are not inlined. So this sort is slower than the
 //! sort of std. This does not matter for lists that a person reads.

@@ -1,4 +1,4 @@
-//! An allocator that puts a header before each block. If a crate passed its blocks to the C library's
+//! An allocator that puts a header before each block. If a crate passed such a block to the C library's
 //! `malloc_usable_size`, the function would read garbage or crash.
 
 #![allow(unsafe_code, reason = "an allocator")]

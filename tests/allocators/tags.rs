@@ -264,7 +264,7 @@ fn the_table_takes_at_most_a_fiftieth_of_the_blocks() {
     assert!(table > 0 && table * 50 <= blocks, "{table} bytes for {blocks}");
 }
 
-/// A walk finds the blocks of a map by addresses inside them, for any neighboring blocks.
+/// A walk finds the blocks of a map by addresses inside them, whatever blocks are next to them.
 #[test]
 fn blocks_are_found_from_inside_among_others() {
     let tags: Vec<Tag> =
@@ -348,7 +348,8 @@ fn a_reporter_of_a_part_of_a_block_takes_that_part_from_the_tag() {
     let path = "explicit/halves";
     let (buffer, other) = Tag::new(path).run(|| (Rc::new(vec![1_u8; 64 << 10]), text(5000)));
     let whole = amount(path);
-    // The second half starts in the middle of the block, so its pointer does not lead to the tag.
+    // Only the first half has a reporter: the second half starts in the middle of the block, so its pointer does not
+    // lead to the tag.
     let first = register_local(Rc::new(Half(Rc::clone(&buffer), 0)));
     assert_eq!(amount(path), whole - (32 << 10));
     drop(first);

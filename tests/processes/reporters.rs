@@ -33,7 +33,7 @@ impl<F: Fn(&mut Reports)> MemoryReporter for By<F> {
     }
 }
 
-/// Locks the program's only registry, so that the tests run one at a time.
+/// Locks the process's only registry, so that the tests that use it run one at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

@@ -58,7 +58,7 @@ fn published_crates_say_what_they_are() {
         for category in categories {
             assert!(CATEGORIES.contains(&category.as_str()), "{folder}: {category}");
         }
-        // Readers of a package have only the package's files, so its links must not lead into the repository.
+        // Readers of a package have only the package's files, so links in its README must not lead into the repository.
         let readme = read(format!("{folder}/README.md"));
         assert!(readme.starts_with(&format!("# {}\n", name(&folder))), "{folder}: README.md");
         for target in readme.split("](").skip(1) {

@@ -99,8 +99,8 @@ impl Endpoint {
     fn check(&self, request: &GetRequest<'_>) -> Result<(), RefusedRequest> {
         match request.host {
             Some(host) if !self.options.any_host && !host::is_known(host, &self.options.host_names) => {
-                let message = "the host is neither an address nor localhost nor one of the endpoint's names \
-                               (host_name, any_host)";
+                let message = "the header Host must contain an address, localhost or a name that the program \
+                               allows (EndpointOptions::host_name, any_host)";
                 Err(RefusedRequest::new(403, message))
             }
             _ => Ok(()),
@@ -114,7 +114,7 @@ impl Endpoint {
         if request == EndpointRequest::Snapshot && snapshot.is_none() {
             return Err(RefusedRequest::new(
                 404,
-                "this program does not write heap snapshots (Endpoint::snapshot)",
+                "this program does not write heap snapshots: it does not call Endpoint::snapshot",
             ));
         }
         self.work(end, WORK.take(end), move || match (request, snapshot) {

@@ -142,7 +142,8 @@ impl PyroscopePush {
         }
     }
 
-    /// Starts to push, on a thread of its own. A failed push is counted, and not repeated.
+    /// Starts to push, on a thread of its own. The first push is after one interval. A failed push is counted, and not
+    /// repeated.
     ///
     /// # Errors
     ///

@@ -8,10 +8,10 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The turn of running requests.
+/// The turn that a request needs while it runs.
 pub(crate) static WORK: WorkTurn = WorkTurn::new();
 
-/// The turn of differences that wait.
+/// The turn that a difference needs until it has its second profile.
 pub(crate) static DIFFERENCE: WorkTurn = WorkTurn::new();
 
 /// The instant after a time span; one year from now if the clock cannot represent the instant.

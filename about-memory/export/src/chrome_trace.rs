@@ -25,7 +25,7 @@ pub struct Counter {
     pub process: String,
     /// The path.
     pub path: String,
-    /// The unit in the client.
+    /// The name of the unit, which the client shows.
     pub unit: String,
     /// The amount at each time; `None` if the report of that time does not have the path.
     pub amounts: Vec<Option<i128>>,

@@ -44,8 +44,8 @@ impl HeaptrackOptions {
         Self::default()
     }
 
-    /// Sets the maximum number of allocations. If there are more blocks, several equal blocks become one allocation with
-    /// their total size. Default: 5,000,000.
+    /// Sets the maximum number of allocations. If there are more blocks, several equal blocks become one allocation
+    /// with their total size. Default: 5,000,000.
     #[must_use]
     pub fn most(mut self, most: u64) -> Self {
         self.most = most;

@@ -8,7 +8,7 @@
 //! | `memory_report_ratio` | gauge | percentages, 1 is 100 % |
 //! | `memory_report_duration_seconds` | gauge | the time that all reporters took; absent for reports from a file |
 //! | `memory_report_warnings` | gauge | the number of warnings |
-//! | `memory_report_omitted` | gauge | reports without a series: ratios and events beyond the limit, negative events |
+//! | `memory_report_omitted` | gauge | reports without a series: ratios beyond the limit, and negative events |
 //!
 //! The labels are `process`, `path` and `kind` (`heap`, `nonheap` or `other`). The number of series is limited: see
 //! [`OpenMetricsOptions`]. A path is the path of a report or of a whole subtree. A path that ends in `(other)` has the
@@ -231,7 +231,7 @@ fn collect(set: &ReportSet, process: &str, root: TreeNode<'_, '_>, leaves: &mut 
             path += "/";
             path += ITSELF;
         }
-        // Only the amount that the tree computes itself has no report.
+        // Only `heap-unclassified` has no report, because the tree computes it. It is heap memory.
         let first = node.first_report() as usize;
         let kind = set.get(first).map_or(Kind::Heap, |report| report.kind);
         leaves.push(ReportLeaf {

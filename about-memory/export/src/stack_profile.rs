@@ -14,7 +14,7 @@ use crate::texts::{ProfileTexts, StoredTextId};
 pub use build::{NewStacks, StackProfileBuilder};
 pub use owners::{BlockOwner, OwnerSum, OwnerSums};
 
-/// An amount of each sample.
+/// A kind of amount that the samples of a profile have.
 ///
 /// A dump has blocks and bytes of one time. The history of a program has more amounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -164,7 +164,8 @@ pub struct ProfileFacts {
     pub comment: String,
     /// The time of the profile, since 1970.
     pub time: Option<Duration>,
-    /// The time from the start of the recording to the time of the profile.
+    /// The time from the start of the recording to the time of the profile; for a difference, the time between the two
+    /// profiles.
     pub duration: Option<Duration>,
     /// The time from the start of the recording to the heap's peak.
     pub peak: Option<Duration>,

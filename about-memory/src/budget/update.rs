@@ -45,8 +45,8 @@ impl BudgetOptions {
     }
 
     /// Adds a path that gets a limit. A path that already has a limit does not get another limit. By default, no path
-    /// is added. Without added paths, an empty budget gets limits on `explicit` and on each child that holds at least 1
-    /// % of `explicit`.
+    /// is added. Without added paths, an empty budget gets limits on `explicit`, and on each of its children that holds
+    /// at least 1 % of it.
     #[must_use]
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.paths.push(path.into());
@@ -62,8 +62,9 @@ impl BudgetOptions {
 }
 
 impl Budget {
-    /// Updates the text of a budget for `set`. The text may be empty. Each maximum becomes the reported amount plus
-    /// headroom. Minima, and limits on paths that `set` does not contain, do not change.
+    /// Updates the text of a budget for `set`. The text may be empty. Each limit without a comparison or with `<=`
+    /// becomes the reported amount plus headroom. Limits with another comparison, and limits on paths that `set` does
+    /// not contain, do not change.
     ///
     /// # Errors
     ///
@@ -101,8 +102,8 @@ struct BudgetWriter<'s> {
 }
 
 impl BudgetWriter<'_> {
-    /// Sets each maximum of a table to the reported amount plus headroom. `process` is the table's name; `None` for all
-    /// processes.
+    /// Sets each limit of a table without a comparison or with `<=` to the reported amount plus headroom. `process` is
+    /// the table's name; `None` for all processes.
     fn update(&self, process: Option<&str>, table: &mut Item) {
         let Some(table) = table.as_table_like_mut() else { return };
         for (path, item) in table.iter_mut() {

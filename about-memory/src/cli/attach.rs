@@ -18,19 +18,20 @@ Examples:
   about-memory attach 1234 --wait-for-track
   sudo about-memory attach 1234
 
-The process loads libdmd.so and records from now on: after it, show, top, serve, save --dump, heap and leaks work as for a
-program that `about-memory run` started. Blocks from before stay unknown. One thread of the process stands still for some
-milliseconds; all others run on. If no thread is at a safe moment, nothing changes. `about-memory detach PID` ends it.
+The process loads libdmd.so and records from now on. Afterwards, show, top, serve, save --dump, heap and leaks work as
+for a program that `about-memory run` started. Blocks that the process allocated earlier stay unknown. One thread of
+the process stops for some milliseconds; all others run on. If no thread reaches a safe moment in time, the command
+fails and changes nothing. `about-memory detach PID` ends the attachment.
 
-The process belongs to the same user, or this program runs as root. The program uses the GNU C library. A file of --record
-belongs to the process's user, and its path is as the process sees it.";
+The process must belong to your user, or this program must run as root. The process must use the GNU C library. The
+process itself writes the file of --record, as its own user and, if it is in a container, at a path in this container.";
 
 pub(crate) const DETACH_EXAMPLES: &str = "\
 Examples:
   about-memory detach 1234
   about-memory detach my-server
 
-The process records nothing any more, and a recording of it is complete. The library stays loaded, without a cost. The
+The process stops recording, and completes the file of `attach --record`. The library stays loaded, without a cost. The
 next `about-memory attach` uses it again.";
 
 #[derive(Args)]
@@ -38,8 +39,8 @@ pub(crate) struct AttachCommand {
     /// The process id or the name of a running process.
     #[arg(value_name = "PID")]
     process: InputArgument,
-    /// Record a sample: one block per this many allocated bytes, on average. A number, with KiB, MiB or GiB. Without this option,
-    /// every block is recorded.
+    /// Record a sample: one block per this many allocated bytes, on average. Bytes, or a number with KiB, MiB or GiB.
+    /// Without this option, every block is recorded.
     #[arg(long, alias = "sample-bytes", group = "recorded", value_name = "SIZE", value_parser = sample_bytes::parse)]
     sample: Option<u64>,
     /// Record every allocation and every free into this file.
@@ -75,7 +76,7 @@ impl AttachCommand {
         match dmd_attach::attach(pid, &request) {
             Ok(reply) => {
                 say(&format!(
-                    "attached to {pid}: {} references in {} files changed; a thread stood still for {:.1} ms",
+                    "attached to {pid}: {} references in {} files changed; one thread was stopped for {:.1} ms",
                     reply.slots,
                     reply.objects,
                     reply.stopped.as_secs_f64() * 1e3
@@ -92,11 +93,12 @@ impl AttachCommand {
                 }
                 say(&match reply.heap_before {
                     Some(bytes) => format!(
-                        "before attach: {} in use, as malloc counts (with its headers and caches); not recorded",
+                        "before attach: {} in use, as malloc counts (with headers and caches); these blocks are not recorded",
                         with_unit(bytes)
                     ),
                     None => {
-                        "before attach: unknown, since its malloc keeps no count; not recorded".to_owned()
+                        "before attach: an unknown amount in use, as malloc keeps no count; these blocks are not recorded"
+                            .to_owned()
                     }
                 });
             }
@@ -135,13 +137,13 @@ impl DetachCommand {
         let pid = process(&self.process)?;
         let reply = dmd_attach::detach(pid).map_err(|error| failure(pid, &error))?;
         say(&format!(
-            "detached from {pid}: {} references restored; a thread stood still for {:.1} ms",
+            "detached from {pid}: {} references restored; one thread was stopped for {:.1} ms",
             reply.slots,
             reply.stopped.as_secs_f64() * 1e3
         ));
         if reply.older_freed > 0 {
             say(&format!(
-                "meanwhile it freed {} blocks from before the attachment: {}",
+                "while attached, the process freed {} blocks from before the attachment: {}",
                 reply.older_freed,
                 with_unit(reply.older_freed_bytes)
             ));
@@ -154,7 +156,7 @@ fn failure(pid: u32, error: &AttachError) -> Failure {
     Failure::File(format!("process {pid}"), anyhow::anyhow!("{}", shown(&error.to_string())))
 }
 
-/// A text of another process as a terminal may show it.
+/// Returns a text of another process with escaped control characters, so that it cannot control the terminal.
 fn shown(text: &str) -> String {
     let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     text.chars().map(escaped).collect()
@@ -168,7 +170,10 @@ fn process(argument: &InputArgument) -> Result<u32, Failure> {
     let name = argument.name();
     match dmd_attach::processes_named(&name)[..] {
         [pid] => Ok(pid),
-        [] => Err(Failure::File(name, anyhow::anyhow!("no process of this user has this name"))),
+        [] => Err(Failure::File(
+            name,
+            anyhow::anyhow!("no process of this user has this name; use a process id"),
+        )),
         ref pids => {
             let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
             let pids = pids.join(", ");
@@ -177,7 +182,8 @@ fn process(argument: &InputArgument) -> Result<u32, Failure> {
     }
 }
 
-/// The folder of the process's socket: the one in which this user's programs look, if the process can use it.
+/// The folder of the process's socket. If the process has the same user and sees the same files as this program, it is
+/// the folder in which this program looks for sockets; otherwise the folder that the process's own user looks in.
 fn socket_folder(pid: u32) -> Result<PathBuf, Failure> {
     let (user, runtime) = dmd_attach::user_and_variable(pid, "XDG_RUNTIME_DIR");
     let (own_user, _) = dmd_attach::user_and_variable(std::process::id(), "XDG_RUNTIME_DIR");

@@ -41,8 +41,8 @@ pub(crate) struct CheckCommand {
     /// The budget file.
     #[arg(long, value_name = "FILE")]
     budget: PathBuf,
-    /// Write the budget instead of checking it: set each maximum to the reported amount plus headroom. A new budget
-    /// limits `explicit` and its children, or the paths of `--path`.
+    /// Write the budget instead of checking it: set each limit without a comparison, or with `<=`, to the reported
+    /// amount plus headroom. A new budget limits `explicit` and its large children, or the paths of `--path`.
     #[arg(long, conflicts_with = "json")]
     write: bool,
     /// The headroom of a written budget above the reported amount, in percent.
@@ -80,7 +80,9 @@ impl CheckCommand {
             if let Some(missing) = options.missing(&set).first() {
                 return Err(Failure::File(
                     self.file.name(),
-                    anyhow::anyhow!("no report has the path {missing}"),
+                    anyhow::anyhow!(
+                        "no report has the path {missing}; `about-memory show --verbose` lists all paths"
+                    ),
                 ));
             }
             let new = Budget::update(&text, &set, &options).map_err(wrong)?;

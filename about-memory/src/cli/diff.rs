@@ -33,15 +33,16 @@ Examples:
 
 A condition is a PATH, one of < <= > >= ==, and a limit: 64MiB is an amount in the second report;
 +5% and +10 MiB are growth since the first. kB, MB and GB are powers of 1,000. The amount is the sum over all processes;
-[NAME] PATH > 5 MiB counts only processes whose name contains NAME. An amount that one report lacks
-is 0 there.
+[NAME] PATH > 5 MiB counts only processes whose name contains NAME. If only one report has the path, the other report
+counts as 0.
 
 For two pprof profiles, the text shows the stacks whose memory changed the most, the largest change first. Functions are
 compared by name and file, without lines.
 
 Two DMD dumps or recordings are compared by stacks: by functions and files, not by lines, so that two builds of a
-program can be compared. If both programs have ended and a heap has shrunk by a tenth since its peak, the blocks at the
-two peaks are compared. Otherwise the blocks at the two ends are compared. --at and --between choose another time.
+program can be compared. If both heaps have a peak, and one of them has shrunk by a tenth since its peak, the blocks at
+the two peaks are compared. Otherwise, and for two dumps of one process, the blocks at the two ends are compared. --at
+and --between choose another time.
   about-memory diff before.dmdrec after.dmdrec --at peak
   about-memory diff dmd-1.json.gz dmd-2.json.gz --filter my_crate::
   about-memory diff dmd-1.json.gz dmd-2.json.gz --resident
@@ -164,7 +165,7 @@ impl DiffCommand {
         write!(out, "{text}")
     }
 
-    /// Writes each report at once, on one line, so that a million reports need little memory.
+    /// Writes each change directly to `out`, on one line, so that a million changes need little memory.
     fn write_json(
         &self,
         mut out: impl Write,

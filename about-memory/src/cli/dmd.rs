@@ -77,7 +77,7 @@ pub(crate) struct DmdCommand {
     /// Rewrite the file of a scan dump: replace each word by the start of the block it points into, or by 0.
     #[arg(long, conflicts_with_all = ["at", "between"])]
     clamp_contents: bool,
-    /// Print on standard error how many words were replaced.
+    /// Print on standard error how many words --clamp-contents replaced.
     #[arg(long)]
     print_clamp_stats: bool,
     /// Replace the parts that differ from run to run, for tests.
@@ -90,8 +90,8 @@ pub(crate) struct DmdCommand {
     /// Like --filter, but for the stacks of the reporters that reported a block. Repeatable.
     #[arg(long, value_name = "TEXT")]
     report_filter: Vec<String>,
-    /// Show at most this many rows of each table. [default: 10, in trees only rows with at least 0.1 % of the whole; 999
-    /// for the text of dmd.py, for flat tables and for --json; all with --folded]
+    /// Show at most this many rows of each table. [default: 10, in trees only rows with at least 0.1 % of the whole;
+    /// 999 for the text of dmd.py, for flat tables and for --json; all with --folded]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Distribute the blocks without a stack over the records of similar blocks. Estimated numbers have a `~`.
@@ -107,7 +107,7 @@ pub(crate) struct DmdCommand {
         "file2", "max_frames", "sort_by", "ignore_alloc_fns", "estimate", "report_filter",
     ])]
     suggest: bool,
-    /// Write the text of Firefox's dmd.py. Dumps of Firefox always get this text.
+    /// Write the text of Firefox's dmd.py. For a dump of Firefox, this text is the default.
     #[arg(long, group = "form")]
     firefox: bool,
     #[command(flatten)]
@@ -347,7 +347,7 @@ impl DmdCommand {
         let options = self.limits.options();
         let fix = |dump: &mut Dump| self.symbols.fix(dump, &options);
         if !self.clamp_contents {
-            // Dumps have the resident bytes of the end only.
+            // The resident bytes of blocks are known only for the end, so the end is the default time.
             let when = match self.needs_pages() && !self.when.is_chosen() {
                 true => &BlockTime::within(RecordingWindow { from: None, to: Moment::End }),
                 false => &self.when,
@@ -375,7 +375,7 @@ impl DmdCommand {
     }
 }
 
-/// Prints the messages of `dmd.py`.
+/// Prints the messages of `dmd.py` about clamped contents. The numbers are printed only if `stats` is given.
 fn print_clamped(stats: Option<ClampStats>) {
     let mut text = String::from("Creating block range list.\nClamping block contents.\n");
     if let Some(stats) = stats {

@@ -35,7 +35,7 @@ use tables::TableArguments;
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   about-memory export dmd-1234.json.gz -o heap.pb.gz            # go tool pprof -http=: heap.pb.gz
-  about-memory export dmd-1234.json.gz -o heap.speedscope.json  # drop it on speedscope
+  about-memory export dmd-1234.json.gz -o heap.speedscope.json  # open it at speedscope.app
   about-memory export dmd-1234.json.gz -o heaptrack.app.gz      # heaptrack_gui heaptrack.app.gz
   about-memory export dmd-1234.json.gz -o dhat.json             # load it in dh_view.html of Valgrind
   about-memory export dmd-1234.json.gz -o heap.profile.json.gz  # load it in profiler.firefox.com
@@ -133,7 +133,8 @@ pub(crate) struct ExportCommand {
 struct NoReports(&'static str);
 
 impl ExportCommand {
-    /// Returns the kinds of files that the format can be made from.
+    /// Returns the kinds of files that the format can be made from, and the kinds for which the command has its own
+    /// error.
     pub(super) fn kinds(&self) -> &'static [FileKind] {
         match self.format() {
             Ok(ExportFormat::Stacks(_)) => {
@@ -156,7 +157,7 @@ impl ExportCommand {
         };
         if self.sources.len() > most {
             return Err(Failure::Usage(format!(
-                "the format takes at most {most} sources, and {} were given",
+                "{} sources were given, and the format takes at most {most}",
                 self.sources.len()
             )));
         }
@@ -220,7 +221,7 @@ impl ExportCommand {
         let is_parquet = format == ExportFormat::Parquet;
         if !is_parquet && self.tables.is_chosen() {
             return refuse(
-                "--append-to, --table, --service, --host, --time and --run-label",
+                "--append-to, --table, --service, --service-version, --host, --time and --run-label",
                 "the format parquet",
             );
         }

@@ -59,7 +59,7 @@ impl FileKind {
             Self::Pprof => "a pprof profile",
             Self::Core => "a core file",
             Self::Program => "a program or a library",
-            Self::Page => "a page",
+            Self::Page => "an HTML page",
             Self::Parquet => "a Parquet table",
             Self::V8Snapshot => "a heap snapshot of V8",
         }

@@ -125,7 +125,8 @@ fn dump(path: &Path, limits: &ReadLimits, commands: &mut Vec<NextCommand>) -> Re
     })
 }
 
-/// The memory of the process by owner. Empty if the dump does not have it.
+/// Returns the memory of the process by owner, as a text. If DMD could not read the memory, the text is the reason. The
+/// text is empty if the dump does not have the memory.
 pub(super) fn resident_memory(dump: &Dump, view: &ProgramOptions) -> String {
     match ResidentMemory::new(dump, view) {
         Ok(memory) => memory.limit(OWNERS).to_string(),

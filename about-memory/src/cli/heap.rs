@@ -136,8 +136,8 @@ const LINE: usize = 140;
 /// The heap that a question is about, and how much of the answer to show.
 #[derive(Args)]
 pub(crate) struct HeapInput {
-    /// The process id or the name of a running process that DMD records, the core file of such a process, or a dump of scan
-    /// mode.
+    /// The process id or the name of a running process that DMD records, the core file of such a process, or a dump of
+    /// scan mode.
     source: InputArgument,
     /// Show at most this many rows of each table. [default: 20; all with --json]
     #[arg(long, value_name = "N")]
@@ -267,8 +267,8 @@ impl TypedHeapReader {
     }
 }
 
-/// Maps a program or its debug file. The file must come from the build that ran: its build id must be `recorded`. Its
-/// sections of debug information may have `max_bytes` in total.
+/// Maps a program or its debug file. The file must come from the build that ran: if the file has a build id and
+/// `recorded` is not empty, both must be equal. The file's sections of debug information may have `max_bytes` in total.
 fn program_file(program: &Path, recorded: &str, max_bytes: u64) -> Result<MappedFile, Failure> {
     let failure = |error: anyhow::Error| Failure::File(program.display().to_string(), error);
     // Rejects a device or a pipe that a dump names: reading it may never end. A sparse file can pretend to have huge
@@ -353,7 +353,7 @@ impl AmountTable {
         Self { rows: rows.into_iter().map(row).collect() }
     }
 
-    /// The columns before the last one.
+    /// Returns the width of a line before its text, in characters.
     fn columns_before_text(&self) -> usize {
         let width = |column: usize| self.rows.iter().map(|(row, _)| row[column].len()).max().unwrap_or(0);
         (0..3).map(|column| "  ".len() + width(column)).sum::<usize>() + "  ".len()

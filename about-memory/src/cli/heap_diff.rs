@@ -20,7 +20,8 @@ const STACKS: usize = 10;
 pub(crate) struct HeapDiff {
     #[command(flatten)]
     when: BlockTime,
-    /// Show at most this many rows of each table. For dumps and recordings: a row is a stack. [default: 10; all with --json]
+    /// Show at most this many rows of each table. For dumps and recordings: a row is a stack. [default: 10; all with
+    /// --json]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Show resident memory. For dumps: its changes by owner, and for each stack.
@@ -36,7 +37,7 @@ impl HeapDiff {
         self.resident
     }
 
-    /// Fails if `--resident` is given for `sources`, which have no such bytes.
+    /// Fails if `--resident` is given. `sources` names the files in the error: files without resident bytes.
     pub(super) fn refuse_resident(&self, sources: &str) -> Result<(), Failure> {
         match self.resident {
             true => Err(Failure::Usage(format!("--resident is for dumps, not for {sources}"))),

@@ -6,7 +6,8 @@ use clap::{Command, CommandFactory as _};
 
 use super::Arguments;
 
-/// The commands that the help lists, by heading. The help hides old spellings and commands for installations.
+/// The commands that the help lists, by heading. The help hides all other commands: `detach`, `log`, old spellings and
+/// commands for installations.
 pub(super) const HEADINGS: [(&str, &[&str]); 5] = [
     ("Record", &["run", "attach", "track"]),
     ("Look", &["show", "top", "serve", "dmd", "history", "leaks", "heap", "snapshot"]),
@@ -109,8 +110,8 @@ mod tests {
         assert_eq!(hidden, old.len());
     }
 
-    /// Returns the first sentence of an option's help, and the type of its value. All options that take one of a few
-    /// names count as one type.
+    /// Returns the first sentence of an option's help, and the type of its value. All options with a fixed list of
+    /// values have the same type.
     fn meaning(option: &Arg) -> (String, String) {
         let help = option.get_help().map(ToString::to_string).unwrap_or_default().replace('\n', " ");
         let sentence =

@@ -110,8 +110,8 @@ impl HtmlCommand {
             .map_err(|error| Failure::File(self.output.display().to_string(), error.into()))
     }
 
-    /// Reads one file. Returns its report. For a dump or a recording, adds the contents to `options` and returns an empty
-    /// report.
+    /// Reads one file. Returns its report. For a dump or a recording, adds the contents to `options` and returns an
+    /// empty report.
     fn read_one(&self, options: &mut HtmlOptions) -> Result<ReportSet, Failure> {
         let path = self.file.path();
         if self.resident {
@@ -199,7 +199,8 @@ impl HtmlCommand {
         timeline(self.file.path(), &self.symbols, &self.reading.dump_options())
     }
 
-    /// Reads standard input. Returns its report. For a dump, adds the flame graph to `options` and returns an empty report.
+    /// Reads standard input. Returns its report. For a dump, adds the flame graph to `options` and returns an empty
+    /// report.
     fn read_stdin(&self, options: &mut HtmlOptions) -> Result<ReportSet, Failure> {
         let failure = |error: anyhow::Error| Failure::File(self.file.name(), error);
         let mut stdin = ReplayableInput::new(io::stdin().lock());
@@ -242,7 +243,7 @@ pub(super) fn timeline(
     Ok(timeline)
 }
 
-/// Returns the flame graph of a dump, with symbols.
+/// Returns the flame graph of a dump that is already symbolized.
 pub(super) fn flame_graph(dump: Dump) -> FlameGraph {
     let options = AnalyzeOptions::new()
         .max_frames(usize::MAX)

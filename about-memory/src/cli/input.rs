@@ -61,12 +61,13 @@ impl InputArgument {
         (!self.0.exists()).then_some(pid)
     }
 
-    /// Returns the process id of the running process that this argument names, by its id or its own name. `None` if a file
-    /// has this name, or if no listening process has this name.
+    /// Returns the process id of the running process that this argument names, by its id or its own name. `None` if a
+    /// file has this name, or if no listening process has this name.
     ///
     /// # Errors
     ///
-    /// Returns an error if several listening processes have the name.
+    /// Returns an error if several listening processes have the name, or if the process with the name uses another
+    /// version of the protocol.
     pub(crate) fn process(&self) -> Result<Option<u32>, Failure> {
         match self.pid() {
             Some(pid) => Ok(Some(pid)),
@@ -115,7 +116,8 @@ impl InputArgument {
         result.map_err(|error| Failure::File(self.name(), error.into()))
     }
 
-    /// Reads two files at the same time. If both fail, returns the error of the first file.
+    /// Reads two files at the same time. If both fail, returns the error of the first file. If one of them is standard
+    /// input, reads the other file before it.
     pub(crate) fn read_two(
         first: &Self,
         second: &Self,
@@ -158,7 +160,7 @@ fn is_private(_: &Metadata) -> bool {
     false
 }
 
-/// Standard input, if it is a file.
+/// The metadata of standard input; `None` if the system does not return it.
 #[cfg(unix)]
 fn stdin_file() -> Option<Metadata> {
     use std::os::fd::AsFd as _;
@@ -174,7 +176,7 @@ fn stdin_file() -> Option<Metadata> {
 ///
 /// # Errors
 ///
-/// Returns an error if an input names no running process.
+/// Returns the same errors as [`pid`].
 pub(crate) fn pids(inputs: &[InputArgument]) -> Result<Vec<u32>, Failure> {
     inputs.iter().map(pid).collect()
 }
@@ -183,7 +185,8 @@ pub(crate) fn pids(inputs: &[InputArgument]) -> Result<Vec<u32>, Failure> {
 ///
 /// # Errors
 ///
-/// Returns an error if the input names no running process.
+/// Returns an error if a file has this name, or if the input is neither a number nor the name of exactly one listening
+/// process.
 pub(crate) fn pid(input: &InputArgument) -> Result<u32, Failure> {
     let not_one = || {
         Failure::Usage(format!(

@@ -1,5 +1,5 @@
-//! The allocators that a program links statically: before a run, what `libdmd.so` will hook; from a dump or a
-//! recording, what it did not record. The plan is made by the code that `libdmd.so` runs.
+//! The allocators that a program links statically. Before a run: whether `libdmd.so` will record their blocks. After a
+//! run: the allocators whose blocks a dump or a recording lacks. `libdmd.so` decides with the same code.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -25,7 +25,7 @@ pub(super) fn plan_lines(program: &Path) -> Vec<String> {
 /// attachment are missing, and a line if ends of blocks are missing.
 pub(super) fn gap_lines(dump: &Dump) -> Vec<String> {
     let mut lines: Vec<String> = if dump.allocators().is_empty() {
-        // Recordings do not contain the list. The file gives the same answer, if it has not changed.
+        // A recording does not list the allocators. The file of the program shows them, if its build id is the same.
         let program = dump.modules().first();
         let plans = program.map(|program| plans(Path::new(&program.path), &program.build_id));
         let refused = plans.into_iter().flatten().filter(|plan| plan.plan.is_err());
@@ -70,8 +70,8 @@ fn plans(program: &Path, build_id: &str) -> Vec<AllocatorPlan> {
     if plans.is_empty() || contains_dmd(program) { Vec::new() } else { plans }
 }
 
-/// The contents of a file. The dump may come from another person, and name a pipe, whose opening would wait, or a file of
-/// the kernel: such a file has the size 0, and may have any number of bytes.
+/// The contents of a regular file. The dump may come from another person and name any path: opening a pipe would wait
+/// for its writer, and a file of the kernel may contain any number of bytes although its size is 0.
 fn contents(path: &Path) -> Option<Vec<u8>> {
     let about = path.metadata().ok().filter(|about| about.is_file() && about.len() <= MOST_BYTES)?;
     let mut bytes = Vec::new();
@@ -83,7 +83,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The separate debug file that `libdmd.so` also finds.
+/// Returns the contents of the debug file with the build id of this file. `libdmd.so` looks for it in the same folder.
 fn debug_file(file: &ElfFile<'_>) -> Option<Vec<u8>> {
     let id = hexadecimal(file.build_id()?);
     let path = format!("/usr/lib/debug/.build-id/{}/{}.debug", id.get(..2)?, id.get(2..)?);

@@ -61,7 +61,7 @@ impl ListCommand {
     }
 }
 
-/// Formats an uptime with the two largest units that are not zero: days, hours, minutes, seconds.
+/// Formats an uptime with its largest unit that is not zero, and the next smaller unit: days, hours, minutes, seconds.
 fn uptime(seconds: u64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     match (days, hours, minutes) {

@@ -24,7 +24,7 @@ pub(crate) struct RequestOptions {
     /// Also ask the processes that these processes have started.
     #[arg(long)]
     tree: bool,
-    /// Ask for names without private data.
+    /// Leave private data out of the names in reports.
     #[arg(long)]
     anonymize: bool,
     /// Free caches in the process before it reports.
@@ -52,7 +52,7 @@ impl RequestOptions {
         self.timeout
     }
 
-    /// Returns the first given option that applies only to processes.
+    /// Returns the first of the given options that apply only to processes.
     pub(crate) fn used(&self) -> Option<&'static str> {
         let used = [
             (self.all, "--all"),
@@ -74,7 +74,7 @@ impl RequestOptions {
         self.resident || self.used().is_some()
     }
 
-    /// Makes all requests ask for names without private data.
+    /// Sets `--anonymize`: all requests ask for reports without private data in names.
     pub(crate) fn leave_out_private_data(&mut self) {
         self.anonymize = true;
     }
@@ -118,7 +118,8 @@ impl RequestOptions {
     }
 }
 
-/// Returns the failure if no process answered.
+/// Converts the error of a request to a failure that names the processes `pids`. Without `pids`, the request was for
+/// all processes.
 pub(crate) fn failure(pids: &[u32], error: LiveError) -> Failure {
     let error = match error {
         LiveError::Folder(error) => {
@@ -164,7 +165,8 @@ const TIME_FOR_NAMES: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 ///
-/// Returns an error if several processes have the name.
+/// Returns an error if several processes have the name, or if the process with the name uses another version of the
+/// protocol.
 pub(crate) fn process_named(name: &str) -> Result<Option<u32>, Failure> {
     if name.contains('/') {
         return Ok(None);
@@ -193,7 +195,7 @@ pub(crate) fn process_named(name: &str) -> Result<Option<u32>, Failure> {
     Ok(pids.first().copied())
 }
 
-/// The reports of one process, with default options.
+/// Returns the reports of one process, with the default options of requests.
 pub(crate) fn read(pid: u32, options: ReadOptions) -> Result<ReportSet, Failure> {
     live::collect(&[pid], &AskOptions::new().read(options)).map_err(|error| failure(&[pid], error))
 }

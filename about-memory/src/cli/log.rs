@@ -23,11 +23,12 @@ Examples:
 
 Writes a line of JSON for each allocation. The line has the stack `frame` (the innermost call first), the `timestamp` in
 milliseconds since the process started, the Rust type `class` if the stack shows it, the usable bytes `size` and the
-`requested` bytes. DMD must record the process, or wait in it: see `about-memory track --help`. The process keeps at most
+`requested` bytes. DMD must record the process or wait in it (see `about-memory track --help`). The process keeps at most
 --length allocations until they are sent. If the process drops allocations, the log has the line {\"overflowed\":true}:
 then use a smaller --probability. The log ends when this command ends. DMD then waits again, if it waited before the log.";
 
-/// After a signal, the program has this time to end by itself, in addition to the time for the process's last answer.
+/// After a signal, `about-memory` has this time to end by itself. While the log runs, it also has the time for the
+/// process's last answer.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The share is sent as parts per million. This number means all allocations.
@@ -41,7 +42,7 @@ pub(crate) struct LogCommand {
     /// The share of the allocations to log, from 0 to 1.
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = probability)]
     probability: f64,
-    /// The process keeps at most this many allocations that were not sent yet.
+    /// Let the process keep at most this many allocations that it has not sent yet.
     #[arg(long, value_name = "ENTRIES", default_value_t = 5000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     length: u64,
     /// End after this time. Seconds, or a number with ms, s, m or h. [default: at Ctrl-C or the end of the process]
@@ -80,7 +81,9 @@ impl LogCommand {
             out.flush().map_err(Failure::Output)?;
         }
         if has_overflowed {
-            say(&format!("{pid}: the log was full, so allocations are missing; use a smaller --probability"));
+            say(&format!(
+                "process {pid}: the log was full, so allocations are missing; use a smaller --probability"
+            ));
         }
         Ok(())
     }

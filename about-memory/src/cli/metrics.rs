@@ -10,7 +10,7 @@ use super::export::format::ExportFormat;
 pub(crate) struct MetricsCommand {
     #[command(flatten)]
     export: ExportCommand,
-    /// Keep private data in the names of running processes.
+    /// Keep private data in the names in reports of running processes.
     #[arg(long, hide = true)]
     private: bool,
 }

@@ -19,12 +19,14 @@ const START: usize = 8;
 /// The time whose blocks a view shows.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct BlockTime {
-    /// Show the blocks at this time: `peak`, `end` or a time after the start such as `12.5s` or `1m30s`. A dump has only
-    /// `peak` and `end`; at its peak, each block has the mean size of its stack's blocks. [default: peak if the heap has
-    /// shrunk by a tenth since the peak, otherwise end; always end for differences and for the text of dmd.py]
+    /// Show the blocks at this time: `peak`, `end` or a time after the start such as `12.5s` or `1m30s`. A dump has
+    /// only `peak` and `end`; at its peak, each block has the mean size of its stack's blocks. [default: peak if the
+    /// heap has shrunk by a tenth since the peak, otherwise end; always end for the text of dmd.py, and for differences
+    /// except those of `about-memory diff`]
     #[arg(long, value_name = "TIME")]
     at: Option<Moment>,
-    /// In a recording: show the blocks that the program allocated between two times and that are alive at the second time.
+    /// In a recording: show the blocks that the program allocated between two times and that are alive at the second
+    /// time.
     #[arg(long, num_args = 2, value_names = ["TIME", "TIME"], conflicts_with = "at")]
     between: Option<Vec<Moment>>,
 }
@@ -202,7 +204,7 @@ pub(super) fn read(path: &Path, limits: &DumpReadOptions) -> Result<Recording, F
     match DumpOrRecording::read(path, limits)? {
         DumpOrRecording::Recording(recording) => Ok(*recording),
         DumpOrRecording::Dump(_) => {
-            let reason = "a dump has one moment only; record a program with: about-memory run --record FILE";
+            let reason = "a dump has no history; record a program with: about-memory run --record FILE";
             Err(Failure::File(path.display().to_string(), anyhow::anyhow!(reason)))
         }
     }

@@ -51,12 +51,12 @@ pub(crate) struct RunCommand {
     /// The blocks whose stacks are recorded: a sample (partial), or all blocks (full).
     #[arg(long, value_enum, default_value_t = StackChoice::Full)]
     stacks: StackChoice,
-    /// Sample the blocks with fewer bytes than this: record one of these blocks each time the sum of their bytes reaches
-    /// this number.
+    /// Sample the blocks with fewer bytes than this: record one of these blocks each time the sum of their bytes
+    /// reaches this number.
     #[arg(long, group = "recorded", value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     sample_below: Option<u64>,
-    /// Record a sample: one block per this many allocated bytes, on average. A number, with KiB, MiB or GiB. `--sample`
-    /// without a number means 512KiB, which is cheap enough for production.
+    /// Record a sample: one block per this many allocated bytes, on average. Bytes, or a number with KiB, MiB or GiB.
+    /// `--sample` without a number means 512KiB, which is cheap enough for production.
     #[arg(long, group = "recorded", value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = sample_bytes::DEFAULT, value_parser = sample_bytes::parse)]
     sample: Option<u64>,
     /// Record nothing until `about-memory track` connects. Implies --listen.
@@ -252,7 +252,7 @@ fn unknown_option(option: &str) -> Failure {
     })
 }
 
-/// Returns a file's name as a part of a word of `$DMD`. A name with white space is an error.
+/// Returns a path as a part of a word of `$DMD`. A path that is not UTF-8 or contains white space is an error.
 fn word<'a>(option: &str, file: &'a Path) -> Result<&'a str, Failure> {
     let name = file.to_str().filter(|path| !path.is_empty() && !path.contains(char::is_whitespace));
     name.ok_or_else(|| {
@@ -260,11 +260,11 @@ fn word<'a>(option: &str, file: &'a Path) -> Result<&'a str, Failure> {
     })
 }
 
-/// Larger dumps, in bytes, are not read to compare heaps.
+/// The size in bytes of the largest dump that is read to compare heaps.
 const MAX_COMPARED: u64 = 1 << 20;
 
-/// Returns the heap of a dump at its peak, in bytes; 0 if there is only one dump. A dump that is too large to read counts
-/// as the largest heap.
+/// Returns the heap of a dump at its peak, in bytes; 0 if there is only one dump. A dump that is too large to read
+/// counts as the largest heap.
 fn heap_bytes(path: &Path, dumps: usize) -> u64 {
     match size(path) {
         _ if dumps < 2 => 0,

@@ -1,6 +1,6 @@
-//! Parses the mean distance of samples on the command line, such as `512KiB`.
+//! Parses the mean number of allocated bytes from one sampled block to the next, such as `512KiB`.
 
-/// The default mean distance: cheap enough for production.
+/// The size that `run --sample` without a number and `track` use. It is cheap enough for production.
 pub(crate) const DEFAULT: &str = "512KiB";
 
 /// Parses a number of bytes, with or without a unit. The number must be at least 1 byte and at most 1 TiB.

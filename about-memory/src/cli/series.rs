@@ -30,7 +30,8 @@ pub(crate) struct SeriesCommand {
     /// Show at most this many levels. Each path is level 0.
     #[arg(long, value_name = "LEVELS", default_value_t = 0)]
     depth: usize,
-    /// Leave out entries below this percentage of their tree. An entry stays if it reaches this percentage in one file.
+    /// Leave out entries below this percentage of their tree. The comparison is between the largest amounts in all
+    /// files.
     #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
     threshold: f64,
     /// Show only processes whose name contains this text.

@@ -57,8 +57,8 @@ const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
 pub(crate) struct ServeCommand {
-    /// Heap snapshots (.fxsnapshot), report files, DMD dumps and recordings, core files of programs under DMD, or process
-    /// ids or names to measure.
+    /// Heap snapshots (.fxsnapshot), report files, DMD dumps and recordings, core files of programs under DMD, or
+    /// process ids or names to measure.
     #[arg(value_name = "FILE|PID")]
     inputs: Vec<InputArgument>,
     /// The port. With --unix, the port that ssh forwards. [default: a free port; 8123 with --unix]
@@ -80,7 +80,7 @@ pub(crate) struct ServeCommand {
     /// Serve a page that cannot change anything: without buttons for processes, import and removal.
     #[arg(long)]
     read_only: bool,
-    /// Ask for names without private data. The page cannot change this.
+    /// Leave private data out of the names in reports. The page cannot change this.
     #[arg(long)]
     anonymize: bool,
     /// Keep the last N reports and the last N stacks that pages requested. [default: 50 reports, 20 stacks]
@@ -341,8 +341,9 @@ pub(super) fn is_snapshot(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "fxsnapshot")
 }
 
-/// Opens the file in the user's browser, by the desktop's own program. Prints a line if that program is missing. The
-/// file contains the address, because the address as an argument would show the token in the list of processes.
+/// Opens the file in the user's browser, by the desktop's own program. Prints a line if that program is missing or
+/// fails. The file contains the address, because the address as an argument would show the token in the list of
+/// processes.
 fn open(file: &Path) {
     let file = file.to_owned();
     // Some of these programs run as long as the browser. A thread waits for the program.

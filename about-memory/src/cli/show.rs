@@ -40,12 +40,13 @@ With --interval, the marks are: + larger, - smaller, * new, x gone.";
 const RESIDENT: &str =
     "^(explicit|resident-map|proportional-map|swap-map|huge-pages|hugetlb)/|^(resident|page-tables)$";
 
-/// The interval of `about-memory watch`, the old spelling of `--interval`.
+/// The interval if `--interval` is not given: for `--count`, and for `about-memory watch`, an old spelling.
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 
 #[derive(Args)]
 pub(crate) struct ShowCommand {
-    /// A file, compressed or not; `-` for a report from standard input; or the process ids or names of running processes.
+    /// A file, compressed or not; `-` for a report from standard input; or the process ids or names of running
+    /// processes.
     #[arg(value_name = "FILE|PID", required_unless_present = "all", conflicts_with = "all")]
     inputs: Vec<InputArgument>,
     /// Update after this time. Each update shows the processes again, and marks the changes. Seconds, or a number with
@@ -101,7 +102,9 @@ impl ShowCommand {
         let (name, set) = self.read()?;
         if self.live.resident() {
             if !set.iter().any(|report| report.path.starts_with("resident-map/")) {
-                let how = anyhow::anyhow!("has no resident-map; save the report with --resident");
+                let how = anyhow::anyhow!(
+                    "has no resident-map; save it with: about-memory save PID FILE --resident"
+                );
                 return Err(Failure::File(name, how));
             }
             if filter.is_none() {

@@ -30,8 +30,8 @@ impl SymbolSearch {
         self
     }
 
-    /// Symbolizes the frames of a dump, and prints notes about files without symbols. `limits` are the limits for
-    /// reading the dump.
+    /// Symbolizes the frames of a dump unless --no-fix-stacks is given, and prints notes about files without symbols.
+    /// First prints the allocators whose blocks the dump lacks. `limits` are the limits for reading the dump.
     pub(super) fn fix(&self, dump: &mut Dump, limits: &DumpReadOptions) {
         self.fix_by(dump, &self.all_options(limits));
     }
@@ -56,7 +56,7 @@ impl SymbolSearch {
         }
     }
 
-    /// Like `fix`, but without the notes.
+    /// Like `fix`, but prints nothing, and ignores --no-fix-stacks.
     pub(super) fn fix_quietly(&self, dump: &mut Dump, limits: &DumpReadOptions) {
         dump.symbolize(&self.all_options(limits));
     }

@@ -37,7 +37,7 @@ pub(crate) struct TrackCommand {
     /// The process id or the name of a running process.
     #[arg(value_name = "PID")]
     process: InputArgument,
-    /// Record a sample: one block per this many allocated bytes, on average. A number, with KiB, MiB or GiB.
+    /// Record a sample: one block per this many allocated bytes, on average. Bytes, or a number with KiB, MiB or GiB.
     #[arg(long, alias = "bytes", group = "recorded", value_name = "SIZE", default_value = DEFAULT, value_parser = sample_bytes::parse)]
     sample: u64,
     /// Record every block.
@@ -99,7 +99,7 @@ impl TrackCommand {
         }
         let saved = waited.and_then(|()| tracking.save(&file));
         let end = saved.map_err(|error| match error {
-            // The process has ended, so its recorded blocks are lost.
+            // The process has ended or runs another program, so its recorded blocks are lost.
             LiveError::Ended | LiveError::Replaced => Failure::File(
                 format!("process {pid}"),
                 anyhow::anyhow!(

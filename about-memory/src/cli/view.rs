@@ -14,7 +14,8 @@ pub(crate) struct TreeView {
     /// memory-reporter, `show` also prints the descriptions of reports.
     #[arg(long, short)]
     verbose: bool,
-    /// Show only entries that contain this text. An entry is the path of a report or, in `diff`, an allocation stack.
+    /// Show only entries that contain this text. An entry is the path of a report; for dumps and recordings in `diff`,
+    /// it is an allocation stack.
     #[arg(long, short, value_name = "TEXT")]
     filter: Option<String>,
     /// Treat the filter as a regular expression.

@@ -24,7 +24,7 @@ pub(super) enum HeapPage {
 }
 
 impl HeapPage {
-    /// Returns the reports of pointers that do not point to live blocks.
+    /// Returns the faults of reporters: reported pointers that do not point to the start of a live block.
     pub(super) fn faults(&self) -> &[ReportFault] {
         match self {
             Self::Blocks(blocks, _) => blocks.faults(),

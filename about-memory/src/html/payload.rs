@@ -100,8 +100,8 @@ pub(super) fn payload(set: &ReportSet, flame: Option<&FlameGraph>, heap: Option<
     written(&header, &columns)
 }
 
-/// Returns the same data with its shape, for a reader who follows the reports. If the reports have the shape `known`,
-/// the data contains only their amounts.
+/// Returns the data of [`payload`] with its shape, for a reader who follows the reports. If the reports have the shape
+/// `known`, the data contains only their amounts.
 #[cfg_attr(not(feature = "serve"), allow(dead_code, reason = "only the page that is served follows reports"))]
 pub(super) fn followed(set: &ReportSet, known: &str) -> Vec<u8> {
     let forest = Forest::new(set);

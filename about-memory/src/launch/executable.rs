@@ -25,7 +25,7 @@ pub enum LaunchObstacle {
     /// The program is statically linked, so it has no loader.
     #[error("is statically linked, so libdmd.so cannot be preloaded; wrap its allocator in dmd::Dmd")]
     Static,
-    /// The program runs with the rights of another user, so the loader ignores `$LD_PRELOAD`.
+    /// The program gets rights that its user does not have, so the loader ignores `$LD_PRELOAD`.
     #[error(
         "is setuid, setgid or has capabilities, so the loader ignores LD_PRELOAD; run a copy without them"
     )]
@@ -53,7 +53,7 @@ pub enum LaunchObstacle {
 const MOST_SCRIPTS: usize = 5;
 
 /// Checks that this library can record a program if it is preloaded. A program that contains the wrapper `dmd::Dmd`
-/// passes despite obstacles, because it records itself.
+/// records itself, so it passes although it is statically linked or contains its own `malloc`.
 ///
 /// # Errors
 ///

@@ -16,9 +16,9 @@ const UNITS: [(&str, u32); 8] = [
     ("GB", 1_000_000_000),
 ];
 
-/// Comparisons are exact up to this many decimals.
+/// A limit with more decimals is rejected, so that comparisons are exact.
 const MAX_DECIMALS: usize = 6;
-/// Comparisons are exact up to this many digits.
+/// A limit with more digits is rejected, so that comparisons are exact.
 const MAX_DIGITS: usize = 20;
 
 impl FromStr for Limit {
@@ -69,7 +69,7 @@ fn parse(text: &str, sign_is_growth: bool) -> Result<Limit, &'static str> {
     Ok(Limit { process, path: path.to_owned(), comparison, bound, condition })
 }
 
-/// Splits off the condition at the end of `text`; returns the text before it, and its parts.
+/// Splits `text` before the condition at its end. Returns the text before the condition, the comparison and the bound.
 fn condition_of(
     text: &str,
     sign_is_growth: bool,

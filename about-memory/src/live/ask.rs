@@ -80,8 +80,8 @@ impl AskOptions {
         self
     }
 
-    /// Whether a single process appears under its own name, as `NAME (pid N)` instead of `Main Process (pid N)`. Default:
-    /// no.
+    /// Whether a single process appears under its own name, as `NAME (pid N)` instead of `Main Process (pid N)`.
+    /// Default: no.
     #[must_use]
     pub fn own_name(mut self, own_name: bool) -> Self {
         self.own_name = own_name;
@@ -154,7 +154,7 @@ struct RefusalAnswer {
     error: String,
 }
 
-/// The fields that answers of all versions have.
+/// The fields that are the same in all versions of the protocol.
 #[derive(Deserialize)]
 struct AnswerVersion {
     version: u64,
@@ -379,7 +379,7 @@ pub fn amounts(pid: u32, timeout: Duration) -> Result<AmountsAnswer, LiveError> 
     amounts_at(&socket.path, timeout)
 }
 
-/// Calls the request for all `items` on at most `most` threads. Returns the answers in the order of the items.
+/// Calls `ask` for all `items` on at most `most` threads. Returns the answers in the order of the items.
 pub(super) fn in_parallel<T: Sync, A: Send>(
     items: &[T],
     most: usize,

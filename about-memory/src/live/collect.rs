@@ -38,7 +38,8 @@ pub fn collect(pids: &[u32], options: &AskOptions) -> Result<ReportSet, LiveErro
     ask_all(&targets, options)
 }
 
-/// Returns the reports of all listening processes of this user, like [`collect`].
+/// Like [`collect`], for all listening processes of this user except this process. Even a single process appears as
+/// `NAME (pid N)`.
 ///
 /// # Errors
 ///
@@ -52,7 +53,8 @@ pub fn collect_all(options: &AskOptions) -> Result<ReportSet, LiveError> {
 }
 
 /// Like [`collect`], but also asks the running processes that were started by these processes. A single process in
-/// `pids` is the main process. Warnings in the set name the processes that do not listen.
+/// `pids` is the main process, even if the options request its own name. Warnings in the set name the processes that do
+/// not listen.
 ///
 /// # Errors
 ///
@@ -126,7 +128,7 @@ fn ask_all(targets: &[AskedProcess], options: &AskOptions) -> Result<ReportSet, 
     Ok(all)
 }
 
-/// Whether a target is an old socket of an ended process. Removes such a socket.
+/// Whether a search found the target by a socket that an ended process left. Removes such a socket.
 fn has_ended(target: &AskedProcess) -> bool {
     target.found && target.socket.as_ref().is_some_and(SocketFile::remove_if_stale)
 }

@@ -37,8 +37,9 @@ fn and_remove(restore: impl FnOnce() + Send + 'static) -> impl FnOnce() + Send +
     }
 }
 
-/// The signals that end this process: SIGINT, SIGTERM and SIGHUP. After the first signal, the process ends by itself.
-/// If that takes too long, or at a second signal, the signal ends the process. Ignored signals stay ignored.
+/// The signals that end this process: SIGINT, SIGTERM, SIGHUP and SIGQUIT. After the first signal, the process ends by
+/// itself. If that takes too long, or at a second signal, the signal ends the process. SIGQUIT ends the process without
+/// this delay. Ignored signals stay ignored.
 #[derive(Clone, Debug)]
 pub struct EndSignals {
     has_begun: Arc<AtomicBool>,

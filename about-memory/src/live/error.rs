@@ -18,7 +18,7 @@ pub enum LiveError {
     /// The folder of sockets cannot be used.
     #[error(transparent)]
     Folder(ListenError),
-    /// The process has no socket.
+    /// The process has no socket, or does not listen on its socket.
     #[error(
         "does not listen: start it with `about-memory run --listen` or ABOUT_MEMORY=listen, or call \
          memory_reporter::listen() in it"

@@ -29,7 +29,7 @@ pub struct CopyKeeper {
 pub struct KeptCopy {
     /// The copy.
     pub copy: ForkedProcess,
-    /// The number of the copied process.
+    /// The process id of the copied process.
     pub process: u32,
     /// The bytes of the process's heap, as DMD's peak counts them.
     pub bytes: u64,

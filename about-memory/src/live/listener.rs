@@ -24,9 +24,9 @@ pub struct ListeningProcess {
     pub amounts: Option<AmountsAnswer>,
 }
 
-/// Returns all listening processes of this user, sorted by process id. Requests all names at the same time. All
-/// processes together have `timeout`, so processes that hang do not prolong the call. Removes the sockets of ended
-/// processes.
+/// Returns all listening processes of this user except this process, sorted by process id. Requests all names at the
+/// same time. All processes together have `timeout`, so processes that hang do not prolong the call. Removes the
+/// sockets of ended processes.
 ///
 /// # Errors
 ///

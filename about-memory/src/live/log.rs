@@ -36,8 +36,8 @@ pub struct ReceivedLog {
 }
 
 /// Opens a log of the allocations of a process that DMD records, or in which DMD waits for requests. The log contains
-/// `per_million` of a million allocations, from now on. The process keeps at most `length` unsent allocations, and drops
-/// the oldest. Each answer takes at most `timeout`.
+/// `per_million` of a million allocations, from now on. The process keeps at most `length` unsent allocations, and
+/// drops the oldest. Each answer takes at most `timeout`.
 ///
 /// # Errors
 ///

@@ -52,7 +52,7 @@ fn save(pid: u32, request: &str, path: &Path, timeout: Duration) -> Result<(), L
     receive(answer, path, timeout)
 }
 
-/// Returns the error with a message for the user.
+/// Returns the error for the user: a refusal of a request that the process does not offer becomes an error with advice.
 pub(super) fn explained(socket: &Path, request: &str, error: LiveError, timeout: Duration) -> LiveError {
     match error {
         LiveError::Refused(message) => {

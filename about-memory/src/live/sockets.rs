@@ -16,7 +16,7 @@ const SETTLED: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SocketFile {
     pub(super) pid: u32,
-    /// The time at which the process started, in clock ticks.
+    /// The time at which the process started, in clock ticks since the start of the system.
     pub(super) start: u64,
     pub(super) path: PathBuf,
 }

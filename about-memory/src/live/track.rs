@@ -38,8 +38,9 @@ pub enum SessionEnd {
 /// How often [`TrackingSession::wait`] checks whether to end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Lets DMD record a process in which DMD waits for this request (`about-memory run --wait-for-track`): a sample with
-/// this mean distance in bytes, or every block if the distance is 0. Each answer of the process takes at most `timeout`.
+/// Lets DMD record a process in which DMD waits for this request (`about-memory run --wait-for-track`). DMD records a
+/// sample of one block per `sample_bytes` allocated bytes on average, or every block if `sample_bytes` is 0. Each
+/// answer of the process takes at most `timeout`.
 ///
 /// # Errors
 ///
@@ -52,9 +53,9 @@ pub fn track(pid: u32, sample_bytes: u64, timeout: Duration) -> Result<TrackingS
     Ok(TrackingSession::new(answer, timeout, socket))
 }
 
-/// Lets DMD record every allocation and the end of every block into a file. DMD in the process must wait for this
-/// request. The process writes the file, and replaces an existing file. The file does not contain blocks that were
-/// allocated before the recording. Each answer of the process takes at most `timeout`.
+/// Lets DMD record every allocation and every free into a file. DMD in the process must wait for this request. The
+/// process writes the file, and replaces an existing file. The file does not contain blocks that were allocated before
+/// the recording. Each answer of the process takes at most `timeout`.
 ///
 /// # Errors
 ///
@@ -75,8 +76,8 @@ impl TrackingSession {
         Self { answer, timeout, process, program }
     }
 
-    /// Returns the reason if the process has closed the connection. An ending process closes its socket a moment before
-    /// its end.
+    /// Replaces an error of a closed connection by the reason: the process has ended, or has become another program.
+    /// Waits for this up to a second, because an ending process closes its socket a moment before its end.
     fn explained(&self, error: LiveError) -> LiveError {
         const MOMENT: Duration = Duration::from_secs(1);
         if !matches!(error, LiveError::NoAnswer | LiveError::Io(_)) {

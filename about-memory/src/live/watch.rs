@@ -87,7 +87,7 @@ impl Watch {
         Self::default()
     }
 
-    /// Returns the lines of a text with its options, and with the changes since the previous call.
+    /// Returns the lines of a text, chosen and sorted by the text's options, with the changes since the previous call.
     pub fn rows(&mut self, text: &ReportText<'_>) -> Vec<WatchRow> {
         self.view.clone_from(text.view());
         let forest = text.forest();

@@ -126,12 +126,13 @@ pub(crate) fn try_lock(file: &File) -> bool {
     rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
-/// Returns the name of a process; `None` if it has ended.
+/// Returns the name of a process; `None` if the process does not exist.
 pub(crate) fn process_name(pid: u32) -> Option<String> {
     Some(Process::new(pid.try_into().ok()?).ok()?.stat().ok()?.comm)
 }
 
-/// Whether the process that started at this clock tick still runs.
+/// Whether the process that started at this clock tick exists. An ended process exists until its parent has waited for
+/// it.
 pub(crate) fn is_running(pid: u32, start: u64) -> bool {
     let stat = || Process::new(pid.try_into().ok()?).ok()?.stat().ok();
     stat().is_some_and(|stat| stat.starttime == start)

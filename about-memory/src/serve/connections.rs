@@ -51,7 +51,10 @@ impl ConnectionPlaces {
                 // Closing a connection with unread bytes would discard the answer before the client reads it.
                 let _ = stream.set_read_timeout(Some(TIME_TO_ASK));
                 let _ = stream.read(&mut [0; 4096]);
-                let _ = refuse(&HttpRefusal::new(503, "there are too many connections"), &mut stream);
+                let _ = refuse(
+                    &HttpRefusal::new(503, "there are too many connections; close another page"),
+                    &mut stream,
+                );
             }
         })?;
         Ok(Self { places: Arc::default(), refused })

@@ -17,7 +17,10 @@ impl RequestGuard {
     pub(super) fn check(&self, request: &HttpRequest) -> Result<(), HttpRefusal> {
         let host = match request.header("host")? {
             Some(host) if self.names.has(host) => host,
-            _ => return Err(HttpRefusal::new(403, "the host is not this server")),
+            _ => {
+                let reason = "the host is not this server: open the address that `serve` printed";
+                return Err(HttpRefusal::new(403, reason));
+            }
         };
         if let Some(origin) = request.header("origin")? {
             let own = origin.strip_prefix(b"http://".as_slice());

@@ -22,8 +22,8 @@ pub enum Listen {
     Loopback,
     /// At a Unix socket that only this user can connect to, for `ssh -L PORT:PATH HOST` on another machine. Linux only.
     Unix(PathBuf),
-    /// At an address that other machines reach. The server is then read-only, and measures without private names. Requests
-    /// and answers are not encrypted.
+    /// At an address that other machines reach. The server is then read-only, and measures without private names.
+    /// Requests and answers are not encrypted.
     Remote {
         /// The address of an interface, or the address for all interfaces.
         address: IpAddr,

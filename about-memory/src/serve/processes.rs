@@ -20,7 +20,7 @@ use crate::session::{Session, SnapshotId};
 
 /// All processes together have this time to send their names and their amounts.
 const TIME_FOR_NAMES: Duration = Duration::from_secs(1);
-/// A process has this time to send a snapshot or a dump.
+/// A process has this time to send a snapshot or a dump, to free memory, or to start or end a recording.
 const TIME_FOR_FILES: Duration = Duration::from_secs(60);
 /// The name of a dump in its folder.
 const DUMP: &str = "dmd.json.gz";
@@ -31,7 +31,7 @@ fn failed(error: live::LiveError) -> HttpRefusal {
     HttpRefusal::new(409, error.to_string())
 }
 
-/// The processes behind the heap snapshots.
+/// The process of each heap snapshot that a page took.
 #[derive(Debug, Default)]
 pub(super) struct SnapshotProcesses(Mutex<BTreeMap<SnapshotId, u32>>);
 
@@ -45,8 +45,8 @@ impl SnapshotProcesses {
     }
 }
 
-/// Returns the listening processes and the ended processes with a recording. A path of a program is private, because it
-/// may contain a person's name.
+/// Returns the listening processes and the ended processes with a recording. With `anonymize`, leaves out the paths of
+/// programs, because a path may contain a person's name.
 pub(super) fn list(
     reports: &ServedReports,
     recordings: &ProcessRecordings,
@@ -79,7 +79,7 @@ pub(super) fn list(
     Ok(HttpResponse::json(&json!({ "processes": rows.chain(ended).collect::<Vec<_>>() })))
 }
 
-/// A measurement.
+/// The page's request to measure processes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MeasureRequest {
@@ -88,7 +88,7 @@ pub(super) struct MeasureRequest {
     minimize: bool,
     #[serde(default)]
     anonymize: bool,
-    /// Whether the page shows changes since this measurement from now on.
+    /// Whether the measurement is a mark: the page then shows the changes since this measurement.
     #[serde(default)]
     mark: bool,
     /// The number of an earlier measurement of the same processes. This measurement replaces the earlier one.
@@ -138,7 +138,7 @@ fn hello_of(pid: u32) -> Option<HelloAnswer> {
     live::hello(pid, TIME_FOR_NAMES).ok()
 }
 
-/// Returns the name of a process and its number.
+/// Returns the name and the id of a process as a text: `server (pid 7)`.
 fn name_of(pid: u32) -> String {
     let hello = hello_of(pid);
     format!("{} (pid {pid})", hello.as_ref().map_or("process", |hello| hello.name.as_str()))

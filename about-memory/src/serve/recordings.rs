@@ -1,4 +1,4 @@
-//! Processes that record their call stacks because a page requested it.
+//! Recordings of processes, which pages start and stop.
 //!
 //! A recording stays here until it is opened, even if its process has ended or its file cannot be opened at first. A
 //! recording that can never be opened can be saved and discarded. The lock is not held while a process answers or a
@@ -21,7 +21,7 @@ use crate::session::Session;
 
 /// The name of a recording in its folder.
 const FILE: &str = "recording.dmdrec";
-/// At most this many recordings run at the same time.
+/// The maximum number of recordings: the running ones, and the ended ones that are not opened yet.
 const MOST: usize = 8;
 
 #[derive(Debug)]
@@ -39,7 +39,8 @@ struct ActiveRecording {
 }
 
 impl ActiveRecording {
-    /// Whether the recording belongs to this process, and not to an earlier process with the same id.
+    /// Whether the recording belongs to this process, and not to an earlier process with the same id. True if one of
+    /// the two did not answer `hello`.
     fn is_of(&self, hello: Option<&HelloAnswer>) -> bool {
         let (Some(own), Some(other)) = (&self.hello, hello) else { return true };
         own.started == other.started
@@ -57,8 +58,8 @@ enum RecordingSlot {
 #[derive(Debug, Default)]
 pub(super) struct ProcessRecordings(Mutex<BTreeMap<u32, RecordingSlot>>);
 
-/// The exclusive right to start or stop the recording of a process. Dropping this value, even after a panic, puts the
-/// recording into the process's slot, or frees the slot.
+/// The exclusive right to start or stop the recording of a process. When this value is dropped, even after a panic, the
+/// process's slot gets the recording; if there is no recording, the slot becomes free.
 struct SlotTurn<'a> {
     of: &'a ProcessRecordings,
     pid: u32,
@@ -88,7 +89,7 @@ impl ProcessRecordings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is a recording of a process.
+    /// Whether a process has a recording. A recording that is still starting does not count.
     pub(super) fn has(&self, pid: u32, hello: Option<&HelloAnswer>) -> bool {
         match self.all().get(&pid) {
             None | Some(RecordingSlot::Starting) => false,
@@ -97,7 +98,8 @@ impl ProcessRecordings {
         }
     }
 
-    /// Whether a process records now. Such a server counts as used, because the recordings end with the server.
+    /// Whether a process records for this server. The server then counts as used, because the end of the server would
+    /// end the recording.
     pub(super) fn is_running(&self) -> bool {
         self.all().values().any(|slot| !matches!(slot, RecordingSlot::Held(held) if held.tracking.is_none()))
     }
@@ -143,7 +145,7 @@ impl ProcessRecordings {
         let mut all = self.all();
         match all.get(&pid) {
             None if all.len() >= MOST => {
-                let reason = format!("there are {MOST} recordings already; stop one");
+                let reason = format!("there are {MOST} recordings already; stop or discard one");
                 return Err(HttpRefusal::new(429, reason));
             }
             None => {}
@@ -169,7 +171,8 @@ impl ProcessRecordings {
         let mut turn = self.end(pid)?;
         let recording = turn.recording.as_mut().expect("a turn that stops a recording has it");
         if let Some(tracking) = recording.tracking.take() {
-            // If the process has ended, the file contains everything until its end.
+            // If the process has ended, `finish` fails, but the file is still readable. Only if the process was killed,
+            // the events of its last moments are missing.
             recording.failure = tracking.finish().err().map(|error| error.to_string());
         }
         let title = match &recording.failure {

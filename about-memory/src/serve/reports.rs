@@ -20,7 +20,8 @@ pub(super) struct ServedReport {
     pub(super) pids: Vec<u32>,
     /// Whether the server was started with this report.
     pub(super) is_given: bool,
-    /// Whether the report was measured without private names. A later measurement that replaces it is also private.
+    /// Whether the report was measured without private names. A later measurement that replaces it omits private names,
+    /// too.
     pub(super) is_anonymized: bool,
     /// Whether a page shows the changes since this report.
     pub(super) is_mark: bool,

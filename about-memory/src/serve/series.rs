@@ -16,7 +16,8 @@ use crate::{Series, SeriesOptions};
 /// A path has at most this many bytes.
 const MAX_PATH: usize = 4096;
 const MAX_DEPTH: u32 = 10;
-/// An answer has at most this many rows: the rows with the largest amounts in the last report.
+/// An answer has at most this many rows: bytes before counts and percentages, the largest amount in the last report
+/// first.
 const MAX_ROWS: usize = 200;
 
 /// A request for amounts over time: at a path and some levels below it, or at each tree if the path is empty.

@@ -40,7 +40,8 @@ impl<T: ServedEntry> ServedList<T> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds an entry, which replaces the oldest entry of pages in a full list. Returns its number.
+    /// Adds an entry, and returns its number. If pages have made more entries than the maximum, removes the oldest
+    /// entry that a page made.
     pub(super) fn add(&self, entry: T) -> u32 {
         let mut all = self.all();
         all.0 += 1;

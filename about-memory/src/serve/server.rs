@@ -100,7 +100,8 @@ impl ServeOptions {
         Self { read_only, ..self }
     }
 
-    /// Sets the longest snapshot that a page may send, in bytes. Default: 4 GiB.
+    /// Sets the maximum length of a file that a page sends, in bytes: a heap snapshot, a report, a dump or a recording.
+    /// Default: 4 GiB.
     #[must_use]
     pub fn max_upload(self, bytes: u64) -> Self {
         Self { max_upload: bytes, ..self }
@@ -129,7 +130,7 @@ impl ServerState {
     }
 }
 
-/// A request that is being answered. Dropping it ends the count, even after a panic.
+/// A request that counts as being answered until this value is dropped, even after a panic.
 struct RunningRequest<'a>(&'a ServerState);
 
 impl<'a> RunningRequest<'a> {

@@ -49,7 +49,7 @@ pub(super) enum SnapshotExport {
     Fxsnapshot { snapshot: SnapshotId },
     /// The snapshot as V8's file.
     Heapsnapshot { snapshot: SnapshotId },
-    /// The tree of a census or a difference, or paths, as JSON.
+    /// A census, a difference, several censuses side by side, a tree map or paths, as JSON.
     Json { query: Query },
     /// The nodes of the snapshot, by allocation stack.
     Stacks {
@@ -57,7 +57,7 @@ pub(super) enum SnapshotExport {
         #[serde(deserialize_with = "stacks_format")]
         of: ProfileFormat,
     },
-    /// A table: the immediate dominator and the retained size of each node, or a list of nodes.
+    /// A table: a line for each node with its immediate dominator and sizes, or a line for each class.
     Tsv { query: Query },
 }
 
@@ -132,7 +132,8 @@ impl SnapshotExport {
     }
 }
 
-/// Writes a line for each node (id, immediate dominator, retained size, shallow size), or a line for each class.
+/// Writes a heading, and a line for each node except the root (id, immediate dominator, retained size, shallow size) or
+/// for each class.
 fn table(answer: &QueryAnswer, out: &mut dyn io::Write) -> io::Result<()> {
     let in_groups: Vec<_>;
     let (shared, list, kept) = match answer {

@@ -102,7 +102,8 @@ impl ServedEntry for ServedStacks {
 }
 
 /// The format of a file for another tool, and the part of a recording that the page shows, in nanoseconds since the
-/// start of the recording. Without `from`, the file contains all blocks until `to`.
+/// start of the recording. Without `from`, the part starts with the recording. Without both, the file contains the part
+/// that the page shows at first.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StackExport {

@@ -11,7 +11,7 @@ const TIME: Duration = Duration::from_secs(60);
 /// At most this many unused tickets exist.
 const MOST: usize = 16;
 
-/// The file of a ticket: the number of the stacks, and the format.
+/// The file of a ticket: the number of the stacks, the format, and the part of the recording.
 pub(super) type TicketResource = (u32, stacks::StackExport);
 
 /// The permission to get a file.
@@ -34,7 +34,7 @@ impl DownloadTickets {
         Ok(path)
     }
 
-    /// Makes a ticket valid again until its end, if its file could not be written yet.
+    /// Makes a ticket valid until its end. If there are already [`MOST`] tickets, the oldest of them becomes invalid.
     pub(super) fn put_back(&self, ticket: DownloadTicket) {
         let mut all = self.all();
         if all.len() >= MOST {

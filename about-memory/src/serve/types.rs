@@ -16,14 +16,14 @@ use crate::session::{Session, SessionError, SnapshotId};
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct TypeTables {
-    /// A sentence about the whole heap: its bytes, and the share that has a type.
+    /// Sentences about the whole heap, such as its bytes, and the share that has a type.
     pub summary: String,
-    /// The tables: by type, by field, unused memory.
+    /// The tables, such as the blocks by type, by field, and unused memory.
     pub tables: Vec<TypeTable>,
 }
 
 impl TypeTables {
-    /// Creates tables with a sentence above them.
+    /// Creates tables with sentences above them.
     pub fn new(summary: impl Into<String>, tables: Vec<TypeTable>) -> Self {
         Self { summary: summary.into(), tables }
     }

@@ -179,7 +179,8 @@ impl<K: Clone + Eq + Hash, V> TaskCache<K, V> {
         slots.bytes -= freed;
     }
 
-    /// Returns the budget: the maximum number of bytes of all results except the newest.
+    /// Returns the budget: the maximum number of bytes of all results. The newest result stays even if it alone is
+    /// larger.
     pub(super) fn budget(&self) -> usize {
         self.budget.load(Ordering::Relaxed)
     }

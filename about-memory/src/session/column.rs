@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// A column of numbers. In JSON, a column is its [`name`](Self::name).
+/// A column of rows. In JSON, a column is its [`name`](Self::name).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(try_from = "String")]
 #[allow(clippy::exhaustive_enums, reason = "a front end shows each of them")]

@@ -26,9 +26,9 @@ pub struct SessionEvent {
     pub seq: u64,
     /// The subject that changed.
     pub subject: EventSubject,
-    /// The kind of the computation, such as `census`; `snapshot` for a snapshot.
+    /// The kind of the computation, such as `census`; `snapshot` for a snapshot; the name of a list.
     pub kind: &'static str,
-    /// The new state, such as `reading`; `removed` for a snapshot that the session dropped.
+    /// The new state, such as `reading`; `removed` for a snapshot that the session dropped; `changed` for a list.
     pub state: &'static str,
     /// The reason of a failure. Empty without a failure.
     pub message: String,

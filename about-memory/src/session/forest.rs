@@ -8,7 +8,7 @@ use super::rows_options::RowsOptions;
 
 /// A filter or `open_below`, which open all rows of a tree, open at most this many rows.
 const MOST_OPEN: usize = 10_000;
-/// The option `depth` opens at most this many rows of each level. Firefox fetches 15 rows at a time.
+/// The option `depth` opens only this many of the rows below one row. Firefox fetches 15 rows at a time.
 const FIRST: usize = 15;
 /// The option `depth` opens at most this many levels.
 const MAX_DEPTH: usize = 3;

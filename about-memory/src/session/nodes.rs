@@ -18,7 +18,8 @@ use super::query::GroupBy;
 /// A search checks for cancellation each time it has searched this many nodes.
 const LOOK: usize = 4096;
 
-/// Returns the nodes of a graph in order. If the computation is cancelled, the next item is an error.
+/// Returns the nodes of a graph in the order of their indices. After the computation is cancelled, one of the next
+/// [`LOOK`] items is an error.
 fn all<'a>(
     graph: &'a Graph,
     progress: &'a AnalysisProgress,
@@ -108,7 +109,8 @@ pub(super) fn individuals(
     Ok(QueryAnswer::Nodes { nodes, found: all.len(), tree: tree.clone() })
 }
 
-/// Returns the nodes whose name contains the text, or whose id is the text.
+/// Returns the nodes whose name contains the text, or whose id is the text: decimal, or hexadecimal after `0x`, also
+/// after `@`.
 pub(super) fn search(
     tree: &SharedDominators,
     text: &str,

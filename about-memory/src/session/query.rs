@@ -12,7 +12,7 @@ const MAX_TEXT: usize = 4096;
 /// One query may request at most this many paths.
 const MAX_PATHS: usize = 100;
 
-/// The groups of a census: a name of [`Breakdown::PRESETS`], or a breakdown as JSON.
+/// The breakdown of a census: a name of [`Breakdown::PRESETS`], or JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct GroupBy(String);
@@ -116,7 +116,7 @@ pub enum Query {
     },
     /// The bytes of each group in each of several snapshots, and its growth from the first to the last, as a tree.
     Generations {
-        /// The snapshots, the earliest first; from 2 to 16.
+        /// The snapshots, the earliest first; at most 16.
         snapshots: Vec<SnapshotId>,
         /// The groups of all censuses.
         by: GroupBy,

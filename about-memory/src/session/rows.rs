@@ -23,7 +23,7 @@ use super::suspect_rows::{SuspectForest, SuspectRow};
 
 /// One request may ask for at most this many rows.
 const MAX_ROWS: usize = 500;
-/// One request may name at most this many open rows.
+/// One request may name at most this many open and closed rows.
 const MAX_OPEN: usize = 10_000;
 
 const CENSUS: &[RowColumn] =
@@ -35,8 +35,8 @@ const CLASSES: &[RowColumn] = &[RowColumn::Retained, RowColumn::Shallow, RowColu
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionRow {
-    /// The id of the node. The id of a row of a census is a number below 2^53 that is computed from its names, so that
-    /// the row stays open with another filter or order.
+    /// The id of the node. A row of a census or a group of suspects has a number below 2^53 that is computed from its
+    /// names, so that the row stays open with another filter or order. A class has its index.
     pub id: u64,
     /// The depth, from 0.
     pub level: usize,
@@ -78,8 +78,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Returns [`SessionError::TooMuch`] for more than 500 rows or 10,000 open rows; [`SessionError::Failed`] for an
-    /// answer without rows.
+    /// Returns [`SessionError::TooMuch`] if `options` requests more than 500 rows, or names more than 10,000 open and
+    /// closed rows. Returns [`SessionError::Failed`] if the answer has no rows.
     pub fn rows(
         &self,
         query: &Query,
@@ -280,7 +280,7 @@ fn class_rows(classes: &[SuspectClass], options: &RowsOptions) -> RowWindow {
         is_node: false,
     });
     let sum = |of: fn(&SuspectClass) -> i128| classes.iter().map(of).sum();
-    // Several classes may retain the same bytes, so the sum of the classes is not the whole.
+    // Several classes may retain the same bytes. So 100 % of the retained sizes is the sum of the shallow sizes.
     let shallow = sum(|class| signed(class.shallow));
     let whole = vec![shallow, shallow, sum(|class| class.count.into())];
     RowWindow { columns: CLASSES.to_vec(), whole, total, found: total, rows: rows.collect() }

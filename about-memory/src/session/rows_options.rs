@@ -22,7 +22,7 @@ pub struct RowsOptions {
     pub open_below: HashSet<u64>,
     /// The closed rows among the rows that `depth`, `open_below` or a filter opens.
     pub closed: HashSet<u64>,
-    /// The number of levels that open by themselves, at most 3. Only the first 15 rows of each level open.
+    /// The number of levels that open by themselves, at most 3. Only the first 15 rows below each row open.
     pub depth: usize,
     /// The order of rows. Default: the order of the tree (the most bytes first).
     pub sort: Option<RowSort>,

@@ -123,7 +123,7 @@ impl SessionSnapshots {
         true
     }
 
-    /// Sets the state to failed, unless the snapshot was read or failed before.
+    /// Sets the state to failed, unless the snapshot has failed before or was removed.
     pub(super) fn fail(&self, id: SnapshotId, reason: &str) {
         let state = SnapshotState::Error(reason.to_owned());
         let may = self.all().held.get(&id).is_some_and(|held| held.info.state.may_become(&state));

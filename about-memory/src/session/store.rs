@@ -129,7 +129,7 @@ impl Session {
     /// # Errors
     ///
     /// Returns [`SessionError::Full`] if the session has its maximum number of snapshots. If the file cannot be read,
-    /// the snapshot gets the state of a failure.
+    /// the call succeeds, and the snapshot gets the state [`SnapshotState::Error`].
     pub fn open(&self, path: &Path) -> Result<SnapshotId, SessionError> {
         let title = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
         let title = title.strip_suffix(".fxsnapshot").unwrap_or(&title).to_owned();
@@ -146,8 +146,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Returns [`SessionError::Full`] if the session has its maximum number of snapshots. If `save` fails, the snapshot
-    /// gets the state of a failure.
+    /// Returns [`SessionError::Full`] if the session has its maximum number of snapshots. If `save` fails, the call
+    /// succeeds, and the snapshot gets the state [`SnapshotState::Error`].
     pub fn take(
         &self,
         title: &str,
@@ -182,7 +182,7 @@ impl Session {
     /// # Errors
     ///
     /// Returns [`SessionError::Full`] if the session has its maximum number of snapshots. Returns
-    /// [`SessionError::Failed`] if the copy fails; the snapshot then also gets the state of a failure.
+    /// [`SessionError::Failed`] if the copy fails; the snapshot then also gets the state [`SnapshotState::Error`].
     pub fn import(&self, title: &str, from: &mut dyn Read) -> Result<SnapshotId, SessionError> {
         let progress = AnalysisProgress::new();
         let id = self.snapshots_().add(title, SnapshotState::Importing, SnapshotFile::None, &progress)?;
@@ -326,8 +326,9 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Returns [`SessionError::TooMuch`], [`SessionError::NoSnapshot`], [`SessionError::NotRead`] or
-    /// [`SessionError::Busy`]. All other errors are returned with the answer.
+    /// Returns [`SessionError::TooMuch`], [`SessionError::NoSnapshot`], [`SessionError::NotRead`],
+    /// [`SessionError::Busy`], or [`SessionError::Failed`] if no thread can be started. All other errors are returned
+    /// with the answer.
     pub fn ask(&self, query: Query) -> Result<PendingAnswer, SessionError> {
         if let Some((what, most)) = query.excess() {
             return Err(SessionError::TooMuch(what, most));

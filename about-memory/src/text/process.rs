@@ -20,8 +20,8 @@ shows less memory than it should.\n";
 const NO_USABLE_SIZE: &str = "WARNING: the moz_malloc_usable_size() function does not work for this \
 platform and/or configuration. This means that much of the heap-allocated memory is not measured by \
 individual memory reporters and so will fall under 'heap-unclassified'.\n";
-/// Replaces the warnings above for a program with memory-reporter, because the cause is that the program declares no
-/// allocator.
+/// Replaces the first two warnings above for a program with memory-reporter, because the cause is that the program
+/// declares no allocator.
 const NOT_DECLARED: &str = "WARNING: the program declares no allocator. This means that amounts are the bytes that \
 the program requested, that 'heap-unclassified' is not shown and that the 'explicit' tree shows less memory than \
 it should.\n";
@@ -32,7 +32,7 @@ are highlighted.\n";
 pub(super) struct ProcessText<'p, 'a> {
     pub(super) process: &'p ProcessTrees<'a>,
     pub(super) view: &'p TextOptions,
-    /// Whether a process with missing rows needs a warning.
+    /// Whether the text shows all reports of the process. Only then a missing row causes a warning.
     pub(super) is_whole: bool,
     pub(super) usable_size_known: bool,
     /// Whether a warning reports that the program declares no allocator.

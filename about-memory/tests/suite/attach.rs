@@ -101,7 +101,7 @@ fn counted(dump: &Value) -> u64 {
     blocks.map(|block| block["num"].as_u64().unwrap_or(1)).sum()
 }
 
-/// After the attachment, the dump has exactly the blocks that the program has allocated since; after a second one, too.
+/// After each of two attachments, the dump has exactly the blocks that the program has allocated since the attachment.
 #[test]
 fn an_attached_process_is_recorded_exactly() {
     let folder = tempfile::tempdir().unwrap();
@@ -120,7 +120,7 @@ fn an_attached_process_is_recorded_exactly() {
         let text = succeed(folder.path(), &["detach", &victim.pid()]);
         assert!(text.contains("references restored"), "{text}");
         // The program has freed blocks that are older than the attachment.
-        assert!(text.contains("meanwhile it freed ") && text.contains(" from before"), "{text}");
+        assert!(text.contains("the process freed ") && text.contains(" from before"), "{text}");
     }
     assert_eq!(victim.end(), "");
 }
@@ -151,7 +151,7 @@ fn attachments_wait_for_track_record_and_sample() {
     victim.end();
 }
 
-/// The program's blocks are freed by code that an object loaded later contains, and the other way round.
+/// An object loaded after the attachment frees blocks of the program, and the program frees blocks of the object.
 #[test]
 fn objects_loaded_later_are_recorded() {
     let folder = tempfile::tempdir().unwrap();

@@ -173,8 +173,8 @@ fn exported(folder: &Path) -> Counted {
     counted
 }
 
-/// Asserts that the number of allocations is equal, that the peaks differ by at most 1 %, and that each stack leaked
-/// the same. `own` is the number of allocations that heaptrack adds to the program.
+/// Asserts that the numbers of allocations agree, that the peaks differ by at most 1 %, and that the leaks of each
+/// stack are equal. `own` is the number of allocations that heaptrack adds to the program's.
 fn assert_agreement(recorded: &Counted, heaptrack: &Counted, own: u64) {
     assert_eq!(recorded.calls + own, heaptrack.calls, "{recorded:?} {heaptrack:?}");
     assert!(recorded.peak.abs_diff(heaptrack.peak) * 100 <= heaptrack.peak, "{recorded:?} {heaptrack:?}");
@@ -190,7 +190,7 @@ fn recordings_agree_with_heaptrack() {
     assert_eq!(recorded.leaks.len(), 2);
     // heaptrack loads C++'s library, which allocates a reserve for exceptions.
     assert_agreement(&recorded, &heaptrack, 1);
-    // A real program that loads C++'s library itself.
+    // A real program. It loads C++'s library itself, so heaptrack adds no allocation.
     let kept = folder.path().join("input.heaptrack");
     fs::rename(file, &kept).unwrap();
     let program = ["heaptrack_print", "-f", kept.to_str().unwrap()];

@@ -16,7 +16,7 @@ fn golden(name: &str) -> PathBuf {
 const EXPLANATIONS: [&str; 7] = [
     "has no ",
     "does not have ",
-    "a dump has one moment only",
+    "a dump has no history",
     "its mode is dark-matter",
     "taken in mode dark-matter",
     "not a core file: ",
@@ -52,7 +52,7 @@ fn files(folder: &Path) -> Vec<(&'static str, &'static str, PathBuf)> {
         ("a pprof profile", "about-memory show", profile),
         ("a core file", "about-memory heap types", written("core", &core)),
         ("a program or a library", "about-memory run", env!("CARGO_BIN_EXE_about-memory").into()),
-        ("a page", "browser", written("page.html", b"<!DOCTYPE html>\n")),
+        ("an HTML page", "browser", written("page.html", b"<!DOCTYPE html>\n")),
         ("a Parquet table", "DuckDB", table),
         ("a heap snapshot of V8", "Chrome", written("v8.json", v8)),
     ]

@@ -105,7 +105,7 @@ fn a_dump_has_no_other_times() {
     let message = fails(&["dmd", &dump, "--at", "2s"], 1);
     assert!(message.contains("only a recording has the blocks of every time"), "{message}");
     let message = fails(&["history", &dump], 1);
-    assert!(message.contains("a dump has one moment only; record a program with"), "{message}");
+    assert!(message.contains("a dump has no history; record a program with"), "{message}");
 }
 
 #[test]

@@ -247,7 +247,7 @@ fn a_summary_compares_the_heap_with_the_resident_memory() {
     assert!(rest.ends_with(others), "{text}");
     assert!(lines[at + 1].starts_with("Peak: 1.00 MiB in 1 block, "), "{text}");
 
-    // Without a block there are no tables, but this line is still printed.
+    // A program without blocks has no tables, but the line about its resident memory is still printed.
     compile(folder.path(), "only-maps", &map.replace("kept = malloc(1 << 20);", ""), &[]);
     let text = summary(folder.path(), "./only-maps");
     assert!(text.contains(" MiB resident, and no recorded heap. ") && !text.contains("by site"), "{text}");
@@ -324,7 +324,8 @@ fn without_the_number_children_get_it_before_the_extension() {
     assert_eq!(stderr(&output).lines().count(), 2);
 }
 
-/// A process in another namespace can have a process id whose dump already exists. The name then gets a second number.
+/// A dump may already exist with the id of a process, for example from another namespace. The name of the new dump then
+/// gets a second number.
 #[test]
 fn a_name_that_is_taken_gets_a_second_number() {
     let folder = tempfile::tempdir().unwrap();
@@ -379,7 +380,7 @@ fn signals_go_through_both_ways() {
     }
 }
 
-/// Sets a folder for sockets that is not this user's.
+/// Sets a folder for sockets of this test alone.
 fn own_sockets(command: &mut Command, folder: &Path) {
     command.env("XDG_RUNTIME_DIR", folder).env_remove("ABOUT_MEMORY");
 }
@@ -525,7 +526,8 @@ fn what_cannot_work_is_not_started() {
         assert!(refused(folder, "./plain").starts_with("is setuid, setgid or has capabilities, "));
     }
 
-    // Without a compiler that has sanitizers, the names in a program are enough.
+    // A program counts as built with a sanitizer if it has the names of the sanitizer's functions. So the test needs no
+    // compiler with sanitizers.
     compile(
         folder,
         "static-asan",
@@ -680,7 +682,7 @@ fn the_library_is_looked_for() {
     let output = run(&[]);
     assert_eq!(output.status.code(), Some(1));
     let expected = "about-memory: libdmd.so: is neither beside this program, nor in ../lib, nor in the target folder; \
-                    build it: cargo build --release -p dmd-preload\n";
+                    build it with: cargo build --release -p dmd-preload\n";
     assert_eq!(stderr(&output), expected);
 
     fs::create_dir(&lib).unwrap();
@@ -692,7 +694,9 @@ fn the_library_is_looked_for() {
 
     let output = run(&["--library", "nowhere.so"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).starts_with("about-memory: nowhere.so: the library was not found; build it: "));
+    assert!(
+        stderr(&output).starts_with("about-memory: nowhere.so: the library was not found; build it with: ")
+    );
 }
 
 #[test]
@@ -717,7 +721,7 @@ fn wrong_usage() {
     let output = run(folder.path(), &["-o", "no/x.json", "--", "ls"]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(stderr(&output), "about-memory: no/x.json: there is no folder no\n");
-    // The options of the program are free, so the parser takes an unknown option for the program.
+    // The program and its options may be any words, so the parser accepts an unknown option as the program's name.
     for (option, advice) in [
         ("--recrod", "did you mean --record?"),
         ("--every5=1s", "did you mean --every?"),

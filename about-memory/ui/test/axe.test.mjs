@@ -53,7 +53,10 @@ const VIEWS = [
   ["#/no/such/page", ".empty"],
 ];
 
-/** Returns the rules that the page breaks. Only rules about colours depend on the scheme, so the dark scheme is checked only for these. */
+/**
+ * Returns the rules that the page breaks. Only rules about colours depend on the scheme, so the dark scheme is checked
+ * only for these.
+ */
 async function broken(page, colorScheme) {
   const options = { resultTypes: ["violations"] }; // for a passed rule, axe then reports only one node
   if (colorScheme === "dark") options.runOnly = ["color-contrast", "link-in-text-block"];

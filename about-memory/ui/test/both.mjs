@@ -18,7 +18,7 @@ class Steps {
     }
   }
 
-  /** Goes to an address, and waits until the page shows it. */
+  /** Goes to an address, without waiting for its rows. */
   async go(hash) {
     await this.run("delete document.documentElement.dataset.rows; location.hash = arguments[0]", hash);
   }

@@ -71,7 +71,7 @@ test("every view of the served page is the same in Firefox", { skip }, async () 
     "#/report/1?verbose=1",
     "#/report/2?against=1",
     "#/stacks/1?view=table&kind=2",
-    // The whole recording, the blocks that are alive at its end, and the blocks allocated in a part of it.
+    // The part of a recording that the page shows first, the whole recording, and the blocks allocated in a part of it.
     "#/stacks/2?view=table",
     "#/stacks/2?view=table&from=0&to=200",
     "#/stacks/2?view=table&from=20&to=120&shown=allocated",

@@ -229,7 +229,7 @@ test("an empty dump is an empty graph", async () => {
   await close();
 });
 
-/** Writes two million blocks with two hundred thousand stacks. */
+/** Writes a dump with this many blocks, and with a tenth as many stacks. */
 function writeLarge(file, blocks) {
   const out = openSync(file, "w");
   const traces = Math.max(1, Math.round(blocks / 10));
@@ -244,7 +244,7 @@ function writeLarge(file, blocks) {
       if (parts.length > 50_000) flush();
     }
   };
-  // A few stacks contain most blocks.
+  // Every fiftieth block is large, so a few stacks hold most bytes.
   each(blocks, (i) => `{"req":${16 + (i % 97) * 8 + (i % 50 === 0 ? 40_000 : 0)},"alloc":"T${i % traces}"}`);
   parts.push('],"traceTable":{\n');
   each(traces, (i) => `"T${i}":[${Array.from({ length: 20 }, (_, d) => `"F${d * 1000 + (Math.floor(i / 2 ** d) % 1000)}"`).join()}]`);

@@ -207,7 +207,7 @@ test("a change has both sides, in a table and as a flame graph", async () => {
   const all = await frames(page);
   assert.equal(all[0], "all: -400,000 B: from 16,000,000 B to 15,600,000 B, 9 to 9 blocks");
   assert.ok(all.includes("[+0x310]: +8,000,000 B: from 0 B to 8,000,000 B, 0 to 1 blocks"), all.join("\n"));
-  // The width of each stack is its larger side.
+  // The width of each stack shows the larger of its two amounts: before or after.
   const widths = Object.fromEntries(
     await page.$$eval(".flame .frame", (all) => all.map((one) => [one.textContent.replace(/.*\+(0x\w+)\]$/, "$1"), one.getBoundingClientRect().width])),
   );

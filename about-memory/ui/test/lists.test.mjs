@@ -88,7 +88,10 @@ async function morePages(b, page, address, count) {
 /** A browser has six connections to a server, which all of its pages share. */
 inBoth("seven pages of one browser show the same, even if one is closed", [golden("firefox/diff.a.json"), golden("firefox/diff.b.json")], async (b, { page, origin, token }) => {
   const pages = await morePages(b, page, `${origin}/#token=${token}`, 6);
-  /** Waits until an expression is true in each page, one page after the other, because a browser runs one script at a time. */
+  /**
+   * Waits until an expression is true in each page, one page after the other, because a browser runs one script at a
+   * time.
+   */
   const until = async (expression) => {
     const end = Date.now() + 30_000;
     for (const [place, one] of pages.entries()) {
@@ -204,7 +207,7 @@ inBoth("own displays of one breakdown are two, and the tree tools of a report ar
   assert.equal(await b.run("return document.querySelector('#hide-tiny').checked"), false);
 });
 
-/** Writes a file of displays. Two of them differ only in their direction. */
+/** Writes a file with two displays. Their breakdowns are equal, and one of them is inverted. */
 function displays() {
   const folder = mkdtempSync(join(tmpdir(), "displays-"));
   after(() => rmSync(folder, { recursive: true }));
@@ -224,7 +227,7 @@ inBoth("a recording that cannot be opened is saved and discarded; a program gets
   await b.until(row);
   await b.run(`${row}.querySelector('.recording input').click()`);
   await b.until(`${row}?.querySelector('.recording.on input')?.disabled === false`);
-  // The file is deleted in the meantime.
+  // In the meantime, a file that is not a recording replaces the recording.
   const all = readdirSync(recordings, { recursive: true }).filter((name) => name.endsWith("recording.dmdrec"));
   assert.equal(all.length, 1);
   const file = join(recordings, all[0]);

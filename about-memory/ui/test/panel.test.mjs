@@ -476,6 +476,6 @@ inBoth("hostile snapshots are read, or refused with a message", hostile.slice(0,
     opened++;
   }
   assert.ok(opened > 20, String(opened));
-  // A file with names that would be code in another context.
+  // Names that would be code in another context stay text: the page has only its own script.
   assert.equal(await b.run("return document.querySelectorAll('script').length"), 1);
 }, { mayFail: /status of 4\d\d/ });

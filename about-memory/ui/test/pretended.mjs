@@ -7,7 +7,10 @@ import { after } from "node:test";
 const all = [];
 after(() => all.forEach((one) => one.close()));
 
-/** Imitates a process in the folder `runtime` that answers `hello`. `answer` gets all other requests with their connections. */
+/**
+ * Imitates a process in the folder `runtime` that answers `hello`. `answer` gets all other requests with their
+ * connections.
+ */
 export function pretend(runtime, pid, hello, answer) {
   const folder = join(runtime, "about-memory");
   mkdirSync(folder, { recursive: true, mode: 0o700 });

@@ -1,4 +1,5 @@
-//! w1 and w2: blocks that are allocated and freed at random, with stacks that hardly ever repeat.
+//! w1 and w2: blocks that are allocated and freed at random. The stack changes from block to block. There are a few
+//! thousand different stacks.
 
 use std::hint::black_box;
 use std::mem::MaybeUninit;
@@ -6,7 +7,7 @@ use std::sync::mpsc;
 
 use crate::Done;
 
-/// xorshift64*.
+/// A generator of pseudo-random numbers (xorshift64*).
 pub(crate) struct Random(u64);
 
 impl Random {

@@ -67,7 +67,7 @@ macro_rules! row {
 pub(crate) fn run() {
     let names: Vec<&str> = measurers!(u8).iter().map(|(name, _)| *name).collect();
     let names: Vec<&str> = names.into_iter().filter(|name| !name.starts_with("floor")).collect();
-    println!("| structure | blocks | asked | usable | {} |", names.join(" | "));
+    println!("| structure | blocks | requested | usable | {} |", names.join(" | "));
     println!("|---|---|---|---|{}", "---|".repeat(names.len()));
 
     row!("String, capacity 100", String, {

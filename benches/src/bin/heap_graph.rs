@@ -47,8 +47,8 @@ const HUBS: u64 = 25;
 /// Edges as in `medium.fxsnapshot`, a heap of Firefox. A tree edge is the edge by which a breadth-first walk first
 /// reaches a node. 58 % of the nodes have no tree edge to a child, 22 % have one, 18 % have two or three, and 2 % have
 /// more. A quarter of all nodes are children of arrays with thousands of elements, or of the root. 79 % of the other
-/// edges lead to about twenty nodes, and 21 % lead to nearby or earlier nodes. 84 % of all nodes have exactly one
-/// incoming edge.
+/// edges lead to [`HUBS`] nodes, and 21 % lead to nearby or earlier nodes. 84 % of all nodes have exactly one incoming
+/// edge.
 fn like_firefox(nodes: u64, random: &mut Random) -> Vec<Vec<u32>> {
     let mut edges: Vec<Vec<u32>> = vec![Vec::new(); nodes as usize];
     let mut made = 1;

@@ -1,7 +1,8 @@
 //! Measures the time to write the Parquet table of reports: `cargo run --release -p benches --bin tables --
 //! [REPORTS]`.
 //!
-//! The reports come from 10 processes, in random order. Their paths have 3 to 8 names, and nearly all are different.
+//! The reports come from 10 processes, one process after the other. The paths are random: they have 4 to 9 names, and
+//! nearly all are different.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 

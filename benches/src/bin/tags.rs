@@ -1,8 +1,9 @@
 //! Measures the cost of a tag: `cargo run --release -p benches --bin tags`.
 //!
 //! Each line is the time of an allocation and its deallocation, in nanoseconds. The lines are: the system's allocator
-//! alone; the declared allocator before a thread uses a tag, after a thread has used a tag, and under a tag; and a
-//! wrapper that writes a header of 16 bytes before each block. Such a header is another way to store a block's tag.
+//! alone; the declared allocator before the process's first tag, after this tag, and under a tag; and a wrapper that
+//! writes a header of 16 bytes before each block. Such a header is another way to store a block's tag. `large` runs
+//! after the first tag, so its second and third lines measure the same case.
 //!
 //! Rounds alternate, and each figure is the median of the rounds. `small` allocates 64 blocks of 16 to 128 bytes and
 //! frees them in another order. `large` does the same with 1,000,000 blocks, which do not fit into the caches.

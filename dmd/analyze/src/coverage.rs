@@ -47,8 +47,8 @@ pub struct Coverage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CoverageKey {
-    /// The crate of the innermost function on the allocation stack. Functions of allocators and of Rust's or C's
-    /// library do not count.
+    /// The crate of the innermost function on the allocation stack. Functions that
+    /// [`FoldRules`](crate::program::FoldRules) fold do not count.
     #[default]
     Crate,
     /// The type of the blocks, from their allocation stack. If the stack names no type, the function that allocated the
@@ -203,10 +203,10 @@ impl Display for Coverage {
 /// # Panics
 ///
 /// Panics if the reported share is too small, or if the share that is reported twice is too large. The message contains
-/// the coverage by crate. Without the feature `symbols` of `dmd-analyze`, the addresses in a dump have no crates, and the
-/// message contains the coverage by file of the program or library.
+/// the coverage by crate. Without the feature `symbols` of `dmd-analyze`, the addresses in a dump have no crates. Then
+/// the message contains the coverage of the program and of each library.
 ///
-/// Also panics if the file is not a valid dump.
+/// Also panics if the file is not a valid dump of dark-matter mode.
 #[macro_export]
 macro_rules! assert_coverage {
     ($path:expr, >= $reported:literal %) => {

@@ -181,7 +181,7 @@ impl Dump {
         self.mode
     }
 
-    /// The facts of the recording that the dump is from.
+    /// The facts of the recording that the dump is from; `None` for other dumps.
     pub fn outline(&self) -> Option<&RecordingOutline> {
         self.outline.as_ref()
     }

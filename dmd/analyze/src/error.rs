@@ -27,10 +27,11 @@ pub enum AnalyzeError {
     #[error("invocation.mode: {0} is not live, dark-matter, cumulative or scan")]
     UnknownMode(String),
     /// The number of blocks, traces, frames or words exceeds
-    /// [`DumpReadOptions::max_entries`](crate::DumpReadOptions::max_entries).
+    /// [`DumpReadOptions::max_entries`](crate::DumpReadOptions::max_entries). In a recording, also the number of
+    /// chunks, calls and threads, of live blocks, or of events in memory.
     #[error("more than {0} blocks, traces, frames or words")]
     TooManyEntries(usize),
-    /// The sum of all sizes exceeds 127 bits.
+    /// The sum of all sizes is too large, or an area of memory ends after the last address. The value is the place.
     #[error("{0}: the sum of the sizes is too large")]
     Overflow(String),
     /// The two dumps of a difference have different modes.
@@ -78,13 +79,13 @@ pub enum AnalyzeError {
     /// The process could not read its own memory. The value is the reason.
     #[error("the dump has no resident bytes, because the process could not read its own memory map ({0})")]
     MemoryUnreadable(String),
-    /// The dump has the resident bytes of its blocks at the end only.
+    /// The dump shows another time than the end, but resident bytes are known only for the end.
     #[error("the dump has the resident bytes of the end only; --at end shows the end")]
     MemoryAtEnd,
     /// The dump also contains freed blocks, without resident bytes.
     #[error("taken in mode cumulative: freed blocks have no resident bytes")]
     MemoryOfFreed,
-    /// The rewritten dump could not replace the old one.
+    /// The rewritten dump could not be written, or could not replace the old dump.
     #[error("cannot be rewritten: {0}")]
     Write(#[source] std::io::Error),
 }

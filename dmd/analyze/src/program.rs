@@ -73,7 +73,7 @@ impl ProgramOptions {
         Self::default()
     }
 
-    /// Sets the rules for folded frames. Default: the rules of the table.
+    /// Sets the rules for folded frames. Default: the built-in rules.
     #[must_use]
     pub fn folds(mut self, folds: FoldRules) -> Self {
         self.folds = folds;

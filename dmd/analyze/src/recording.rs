@@ -35,9 +35,9 @@
 //! # Faults
 //!
 //! A file may be damaged, cut off, or made to harm its reader. The functions return an error only if they cannot read
-//! any part of the file. All other faults become [warnings](Recording::warnings): the reader leaves out damaged bytes
-//! and keeps all other bytes. A block whose allocation is missing is unknown. A block whose free is missing stays alive
-//! until another block starts at its address.
+//! any part of the file, or if the file exceeds a limit. All other faults become [warnings](Recording::warnings): the
+//! reader leaves out damaged bytes and keeps all other bytes. A block whose allocation is missing is unknown. A block
+//! whose free is missing stays alive until another block starts at its address.
 
 mod changes;
 mod clock;
@@ -138,17 +138,18 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// Returns an error if `path` is not a regular file, or the file is not a recording.
+    /// Returns an error if `path` is not a regular file, if the file cannot be read or is not a recording, or if it
+    /// exceeds a limit.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, AnalyzeError> {
         Self::open_with(path, &DumpReadOptions::default())
     }
 
-    /// Opens a file. [`DumpReadOptions::max_entries`] is the limit for each of these: chunks, calls on stacks, live
-    /// blocks, and events in memory.
+    /// Opens a file. [`DumpReadOptions::max_entries`] is the limit for the sum of chunks, calls on stacks and threads,
+    /// for the live blocks, and for the events in memory.
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`open`](Self::open), and an error if the limit is exceeded.
+    /// Returns the same errors as [`open`](Self::open).
     pub fn open_with(path: impl AsRef<Path>, options: &DumpReadOptions) -> Result<Self, AnalyzeError> {
         Self::from_file(crate::dump::open(path.as_ref())?, options)
     }
@@ -187,12 +188,12 @@ impl Recording {
         self.max_entries
     }
 
-    /// Sets a function that replays call from time to time, with the bytes read so far and the bytes of the file.
+    /// Sets a function that each replay calls from time to time, with the bytes read so far and the bytes of the file.
     pub fn set_progress(&mut self, progress: impl FnMut(u64, u64) + Send + 'static) {
         self.progress = Some(Box::new(progress));
     }
 
-    /// The faults of the file. Each fault is one line that contains the place. Later replays may find more faults.
+    /// The faults of the file, one line each, with the place if it is known. Later replays may find more faults.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<String> = self.index.warnings.lines().collect();
         let unknown = self.whole.map_or(0, |whole| whole.counts.unknown_ends);
@@ -208,7 +209,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file can no longer be read, or if the live blocks exceed
+    /// Returns an error if the file can no longer be read, or if the live blocks or the events in memory exceed
     /// [`DumpReadOptions::max_entries`].
     pub fn outline(&mut self) -> Result<RecordingOutline, AnalyzeError> {
         let WholeReplay { peak, end, older, counts } = self.whole()?;
@@ -237,12 +238,13 @@ impl Recording {
         Ok(if self.outline()?.has_shrunk() { Moment::Peak } else { Moment::End })
     }
 
-    /// The live blocks at a time, as a dump of mode [`Live`](crate::Mode::Live). A time after the end means the end.
+    /// The live blocks at a time, as a dump of mode [`Live`](crate::Mode::Live). A time of less than a second after the
+    /// end means the end.
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`outline`](Self::outline), and an error if blocks, stacks and frames together exceed
-    /// [`DumpReadOptions::max_entries`].
+    /// Returns the same errors as [`outline`](Self::outline), an error if the recording ends a second or more before
+    /// the time, and an error if blocks, stacks and frames together exceed [`DumpReadOptions::max_entries`].
     pub fn state_at(&mut self, moment: Moment) -> Result<Dump, AnalyzeError> {
         let outline = self.outline()?;
         let time = reached(moment, &outline)?;
@@ -279,7 +281,7 @@ impl Recording {
     /// # Errors
     ///
     /// Returns the same errors as [`between`](Self::between). The iterator returns an error if the file can no longer
-    /// be read, or if the live blocks exceed [`DumpReadOptions::max_entries`].
+    /// be read, or if the live blocks or the events in memory exceed [`DumpReadOptions::max_entries`].
     pub fn changes(&mut self, from: Option<Moment>, to: Moment) -> Result<BlockChanges<'_>, AnalyzeError> {
         let which = match from {
             None => {

@@ -304,7 +304,8 @@ impl Analysis {
         self.sections.iter().find(|section| section.kind == kind).map(|s| s.sums).unwrap_or_default()
     }
 
-    /// Whether there are no records: the dump is empty, or a difference has no changes.
+    /// Whether no record passes the filters, for example because the dump is empty, or because a difference has no
+    /// changes.
     pub fn is_empty(&self) -> bool {
         self.sections.iter().all(|section| section.kept == 0)
     }

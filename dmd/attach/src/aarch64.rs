@@ -2,7 +2,7 @@
 
 use gimli::{AArch64, Register};
 
-/// The registers of the kernel's structure.
+/// The kernel's structure with the general registers of a thread.
 pub(crate) type ThreadRegisters = libc::user_regs_struct;
 
 /// The number of DWARF's registers that a walk follows.
@@ -10,7 +10,7 @@ pub(crate) const REGISTERS: usize = 33;
 pub(crate) const STACK_POINTER: Register = AArch64::SP;
 pub(crate) const RETURN_ADDRESS: Register = AArch64::X30;
 
-/// The kernel's set of vector registers.
+/// The number of the kernel's register set that contains the vector registers.
 pub(crate) const VECTORS: libc::c_int = 2;
 
 pub(crate) fn pc(registers: &ThreadRegisters) -> u64 {
@@ -30,7 +30,7 @@ pub(crate) fn for_each_kept(registers: &mut ThreadRegisters, each: impl FnMut(&m
     registers.regs[..30].iter_mut().for_each(each);
 }
 
-/// The address of the thread's own data is in another set of registers.
+/// `None`: the address of the thread's own data is in another register set.
 pub(crate) fn thread_pointer(_: &ThreadRegisters) -> Option<u64> {
     None
 }
@@ -86,10 +86,10 @@ const NOT_RESTARTED: [i64; 8] = [
     libc::SYS_io_uring_enter,
 ];
 
-/// System calls in which a thread waits for others, on x86-64 only.
+/// Empty: only x86-64 has these old system calls in which a thread waits.
 pub(crate) const OLD_WAITING: [i64; 0] = [];
 
-/// The address of code in a return address: a processor may sign it in the upper bits.
+/// The code address in a return address, without the signature that the processor may have put into the upper bits.
 pub(crate) fn code_address(address: u64) -> u64 {
     const ADDRESS_BITS: u32 = 48;
     address & ((1 << ADDRESS_BITS) - 1)

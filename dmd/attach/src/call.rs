@@ -1,8 +1,9 @@
 //! Calls functions of the process on a stopped thread.
 //!
-//! The thread has its registers, vector registers and blocked signals back when the value is dropped. A call ends with
-//! a jump to the address 0, where the thread stops; the process does not see that fault. The signal for it stays
-//! unblocked during the call: the kernel would remove the process's handler of a blocked one.
+//! When a [`CallingThread`] is dropped, the thread gets its registers, vector registers and blocked signals back. A
+//! call ends with a jump to the address 0, where the thread stops; the process does not see that fault. The fault's
+//! signal stays unblocked during the call: if it was blocked, the kernel would remove the process's handler of the
+//! signal.
 
 use core::ffi::c_int;
 use std::io;
@@ -12,7 +13,7 @@ use crate::error::AttachError;
 use crate::ptrace::{PriorityGuard, TraceEvent, TracedThread};
 use crate::target::TargetProcess;
 
-/// Signals of faults, which cannot wait.
+/// The signals of faults, which are not blocked during a call.
 const FAULTS: [c_int; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
 
@@ -23,8 +24,9 @@ pub(crate) struct CallingThread<'t> {
     registers: ThreadRegisters,
     vectors: Vec<u8>,
     mask: u64,
-    /// The ends of the thread's own free stack, and of the stack for calls.
+    /// The end of the free part of the thread's own stack.
     own_stack: u64,
+    /// The end of the stack that the next call uses.
     stack: u64,
     is_alive: bool,
     /// The thread runs before others during the calls, if the system allows it.
@@ -58,9 +60,9 @@ impl<'t> CallingThread<'t> {
         arch::thread_pointer(&self.registers)
     }
 
-    /// Makes later calls use another stack: its end.
+    /// Makes later calls use the stack that ends at this address.
     pub(crate) fn use_stack(&mut self, end: u64) {
-        // Functions may read arguments from the stack, whether there are any or not.
+        // A function may read the memory of stack arguments, even if the call passes none.
         const ARGUMENTS: u64 = 128;
         self.stack = (end & !15) - ARGUMENTS;
     }
@@ -93,7 +95,8 @@ impl<'t> CallingThread<'t> {
                         return Ok(arch::result(&after));
                     }
                     if !FAULTS.contains(&signal) || !self.thread.is_own_fault() {
-                        // Nothing can block a request to stop the process: the thread gets it after the calls.
+                        // The thread cannot block SIGSTOP, so this signal can arrive. The thread gets it after the
+                        // calls.
                         self.thread.keep_signal(signal);
                     } else {
                         let what = match signal {

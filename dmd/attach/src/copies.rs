@@ -1,6 +1,6 @@
 //! Copies of function addresses that threads hold: code may keep the address of `free` in a register, or on the stack,
 //! for as long as a function runs. After the references in objects have changed, no thread makes new copies of the old
-//! addresses. So each thread is stopped once, on its own, and its copies change, too.
+//! addresses. So it is enough to stop each thread once, one after another, and to change the copies of this thread.
 
 use core::time::Duration;
 use std::io;
@@ -10,9 +10,9 @@ use crate::arch::{self, ThreadRegisters};
 use crate::ptrace::TracedThread;
 use crate::target::{TargetMapping, TargetProcess};
 
-/// The most bytes of a stack that are searched, from the stack pointer on.
+/// The maximum number of bytes of a stack that are searched, from the stack pointer on.
 const MOST: u64 = 1 << 20;
-/// The number of times that a thread is stopped again because a signal arrives.
+/// The number of attempts to stop a thread. An attempt fails if a signal arrives.
 const TRIES: usize = 5;
 
 /// Replaces the old addresses by the new ones in all threads. Returns the number of replaced copies.

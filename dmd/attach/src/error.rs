@@ -33,7 +33,7 @@ pub enum AttachError {
     OtherMachine,
     /// The program is statically linked.
     Static,
-    /// The program uses another C library: its loader.
+    /// The program uses another C library: the name of its loader.
     OtherLibrary(String),
     /// The program is built with a sanitizer.
     Sanitizer,
@@ -53,11 +53,11 @@ pub enum AttachError {
     NoMoment(String),
     /// The loader of the process refuses the library: its message.
     Refused(String),
-    /// A function of the process failed.
+    /// Attaching or detaching failed for a reason that has no variant of its own: the message.
     Failed(String),
     /// A call in the process has not returned in time: the number of the process that waits for it.
     Slow(u32),
-    /// The system failed.
+    /// A call of the system failed.
     Io(io::Error),
 }
 
@@ -65,14 +65,14 @@ impl fmt::Display for AttachError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoProcess => f.write_str("no process has this number"),
-            Self::Ended => f.write_str("the process ended while about-memory attached to it"),
+            Self::Ended => f.write_str("the process has ended in the meantime"),
             Self::Zombie => f.write_str("the process has ended, and its parent has not collected it yet"),
-            Self::NoMainThread => f.write_str("its main thread has ended, and other threads run on: its memory cannot be reached"),
+            Self::NoMainThread => f.write_str("the main thread has ended, and other threads run on: the memory of the process cannot be read"),
             Self::KernelThread => f.write_str("a thread of the kernel has no heap"),
             Self::Itself => f.write_str("about-memory cannot attach to itself"),
             Self::ThreadOf(process) => write!(f, "this is a thread of process {process}: attach to {process}"),
             Self::Traced(tracer) => {
-                write!(f, "process {tracer} traces it, and a process has one tracer: end that debugger first")
+                write!(f, "process {tracer} traces it, and only one process may do so: end that debugger first")
             }
             Self::Stopped => f.write_str("a signal has stopped the process: continue it first (kill -CONT PID)"),
             Self::OtherUser(user) => {
@@ -80,7 +80,7 @@ impl fmt::Display for AttachError {
             }
             Self::Forbidden(reason) => f.write_str(reason),
             Self::OtherMachine => {
-                f.write_str("the program is a 32-bit program or for another processor than about-memory")
+                f.write_str("the program has 32 bits, or is for another processor than about-memory")
             }
             Self::Static => f.write_str(
                 "the program is statically linked, so it has no loader for libdmd.so: wrap its allocator in dmd::Dmd",
@@ -97,7 +97,7 @@ impl fmt::Display for AttachError {
                  --with-filter attaches nevertheless",
             ),
             Self::ShadowStack => {
-                f.write_str("the processor guards its return addresses (shadow stack): start it under about-memory run")
+                f.write_str("the processor checks return addresses by a shadow stack: start the program under about-memory run")
             }
             Self::Preloaded => f.write_str("libdmd.so was loaded when the process started: no attachment is needed"),
             Self::Attached => f.write_str("the process is attached to already; about-memory detach ends that"),

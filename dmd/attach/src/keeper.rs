@@ -1,4 +1,4 @@
-//! A process of its own traces the target: even if the user ends about-memory, a thread gets its registers back.
+//! A child process traces the target. So a stopped thread gets its registers back even if the user ends about-memory.
 
 use core::ffi::c_int;
 use core::time::Duration;
@@ -14,7 +14,8 @@ use crate::ptrace::PriorityGuard;
 ///
 /// # Errors
 ///
-/// [`AttachError::Slow`] if the work takes longer than `longest`: the child continues.
+/// Returns [`AttachError::Slow`] if the work takes longer than `longest`: the child then continues. Also returns an
+/// error if the child cannot be started.
 pub(crate) fn run(longest: Duration, work: impl FnOnce() -> String) -> Result<String, AttachError> {
     let mut ends: [c_int; 2] = [0; 2];
     // SAFETY: `ends` is a place for two descriptors.

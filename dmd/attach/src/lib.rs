@@ -1,9 +1,9 @@
-//! Loads `libdmd.so` into a running process, and calls a function of it there: `about-memory attach`.
+//! Loads `libdmd.so` into a running process, and calls a function of this library there, for `about-memory attach`.
 //!
 //! A thread of the process makes the calls, so the crate has to find a thread that holds no lock of the loader, of the
 //! allocator or of the C library. It stops one thread at a time, walks its stack from outside, and lets the thread go
-//! if a frame is in such code. All other threads run on during the calls. Afterwards the thread has all its registers
-//! back, and a system call that was interrupted continues.
+//! if a frame is in code that may hold such a lock. All other threads run on during the calls. Afterwards the thread
+//! has all its registers back, and a system call that was interrupted continues.
 //!
 //! The library reaches the process by a descriptor of a file without a name, so no other user can replace it.
 //!
@@ -21,9 +21,9 @@
 //! # How the parts work together
 //!
 //! ```text
-//! request     the wishes and the replies
+//! request     the options and the replies
 //! session     attach and detach: the steps, each a call in the process
-//! keeper      a process of its own that makes the steps, so that a thread always gets its registers back
+//! keeper      a child process that makes the steps, so that a thread always gets its registers back
 //! call        one call of a function by a stopped thread
 //! copies      addresses of functions in registers and on stacks
 //! stopped_process   changes of code while all threads are stopped
@@ -37,9 +37,9 @@
 //!
 //! # Limits
 //!
-//! A process needs glibc. If about-memory is killed by SIGKILL in the milliseconds of a call, the thread does not get
-//! its registers back, and the process ends. On other systems than Linux on `x86_64` and `aarch64`, the functions return an
-//! error.
+//! A process needs glibc. If SIGKILL ends the child process of about-memory in the milliseconds of a call, the thread
+//! does not get its registers back, and the process ends. On other systems than Linux on `x86_64` and `aarch64`,
+//! `attach` and `detach` return an error.
 
 #![deny(unsafe_code)]
 

@@ -16,7 +16,7 @@ use crate::ptrace::TracedThread;
 use crate::target::{TargetProcess, trace_advice};
 use crate::unwind::{self, StoppedFrame};
 
-/// The time after which no more moments are tried.
+/// The time after which [`wait`] returns an error.
 const LONGEST: Duration = Duration::from_secs(2);
 /// The time between two rounds of tries.
 const BETWEEN: Duration = Duration::from_millis(10);
@@ -76,7 +76,7 @@ const UNSAFE: [&str; 47] = [
     "on_exit",
 ];
 
-/// System calls in which a thread waits for others, and holds no lock of an allocator.
+/// System calls in which a thread waits, and holds no lock of an allocator.
 const WAITING: [i64; 14] = [
     libc::SYS_ppoll,
     libc::SYS_pselect6,
@@ -108,7 +108,7 @@ pub(crate) struct SafeMoment {
 /// Waits for a safe moment.
 pub(crate) fn wait(target: &TargetProcess, objects: &[LoadedObject]) -> Result<SafeMoment, AttachError> {
     let until = Instant::now() + LONGEST;
-    let mut reason = "it has no thread that can be stopped".to_owned();
+    let mut reason = "the process has no thread that can be stopped".to_owned();
     let mut first = 0;
     loop {
         let threads = target.threads().map_err(|_| AttachError::Ended)?;
@@ -119,7 +119,7 @@ pub(crate) fn wait(target: &TargetProcess, objects: &[LoadedObject]) -> Result<S
                 continue;
             }
             if !arch::MAKES_CALLS_AGAIN && thread.system_call.is_some_and(arch::is_not_restarted) {
-                reason = "a thread is in a system call that a stop ends".to_owned();
+                reason = "a thread is in a system call that would fail after a stop".to_owned();
                 continue;
             }
             match try_thread(target, objects, thread.number) {
@@ -142,14 +142,14 @@ pub(crate) fn wait(target: &TargetProcess, objects: &[LoadedObject]) -> Result<S
     }
 }
 
-/// Stops a thread. Returns the reason if the moment is not safe: the thread goes on.
+/// Stops a thread. If the moment is not safe, lets the thread go on, and returns the reason.
 fn try_thread(
     target: &TargetProcess,
     objects: &[LoadedObject],
     number: u32,
 ) -> io::Result<Result<SafeMoment, String>> {
     let Some(thread) = TracedThread::stop(number)? else {
-        return Ok(Err("a signal arrives".to_owned()));
+        return Ok(Err("a thread is about to get a signal".to_owned()));
     };
     let since = Instant::now();
     let mut registers = thread.registers()?;
@@ -158,7 +158,7 @@ fn try_thread(
     }
     let system_call = thread.system_call(&registers);
     if system_call.is_none() && thread.has_other_registers() {
-        return Ok(Err("a thread uses vector registers that cannot be kept".to_owned()));
+        return Ok(Err("a thread uses vector registers that cannot be saved".to_owned()));
     }
     if let Some(again) = arch::making_the_call_again(&registers)
         && !target.has_pending_signal(number)
@@ -175,7 +175,8 @@ fn try_thread(
     let waits_for_child = system_call.is_some_and(|call| WAITING_FOR_A_CHILD.contains(&call));
     let is_waiting = waits_for_child
         || system_call.is_some_and(|call| WAITING.contains(&call) || arch::OLD_WAITING.contains(&call));
-    // A program with an allocator of its own: a thread may be anywhere in it, unless it waits.
+    // If the program contains an allocator, a running thread may be in it. A thread that waits in one of these system
+    // calls is not.
     let has_own_allocator =
         objects.first().is_some_and(|program| program.function(target, "malloc").is_some());
     if has_own_allocator && !is_waiting {
@@ -183,7 +184,7 @@ fn try_thread(
     }
     let mut is_innermost = true;
     for (number, frame) in stack.frames.iter().enumerate() {
-        // The library's functions that wait for a child hold no lock.
+        // The functions of libdmd.so that wait for a child hold no lock.
         if waits_for_child && is_called_by_program(target, objects, &stack.frames[number..]) {
             continue;
         }
@@ -200,8 +201,8 @@ fn try_thread(
     Ok(Ok(SafeMoment { thread, since }))
 }
 
-/// Whether the innermost frame is in the library, and a thread of the program has called it. Threads that the library
-/// has started do not count.
+/// Whether the first of these frames is in `libdmd.so`, and code outside of the C library has called into `libdmd.so`.
+/// On a thread that `libdmd.so` has started, the caller is the C library.
 fn is_called_by_program(target: &TargetProcess, objects: &[LoadedObject], frames: &[StoppedFrame]) -> bool {
     let is_recorder =
         |frame: &&StoppedFrame| frame.object.is_some_and(|object| objects[object].is_recorder(target));
@@ -236,7 +237,8 @@ fn unsafe_frame(
         return Some("a thread is in libdmd.so".to_owned());
     }
     let functions = object.functions(target);
-    // Code without a name belongs to the library's allocator, or may do so.
+    // If a shared library exports `malloc`, even its code without a name may belong to the allocator. So all code of
+    // such a library is unsafe.
     let is_allocator = !is_c_library(object)
         && frame.object != Some(0)
         && functions.iter().any(|function| function.name == "malloc");
@@ -251,13 +253,15 @@ fn unsafe_frame(
         let mut names = same.map(|other| other.name.as_str());
         return names.find(|name| UNSAFE.contains(name)).map(|name| format!("a thread is in {name}"));
     }
-    // Functions of the allocator that have no name are called by functions that have one, so a walk finds these. A
-    // jump from the one to the other would leave only the former: while it runs, the thread is not at a safe moment.
+    // The C library's allocator also has functions without a name. Functions with a name call them, so a walk finds the
+    // name, unless the call is a jump (a tail call). So a thread whose innermost code has no name is not at a safe
+    // moment.
     let is_own_code = is_innermost && is_c_library(object) && !is_in_system_call(target, frame.code);
     is_own_code.then(|| "a thread is in the C library".to_owned())
 }
 
-/// Whether the instruction before is a system call, or this one is that is to be made again.
+/// Whether the instruction before `code` is a system call, in which the thread is, or the instruction at `code` is a
+/// system call, which the thread will make again.
 fn is_in_system_call(target: &TargetProcess, code: u64) -> bool {
     let call: &[u8] = if cfg!(target_arch = "x86_64") { &[0x0f, 5] } else { &[1, 0, 0, 0xd4] };
     let mut around = [0; 8];
@@ -275,7 +279,7 @@ fn search(target: &TargetProcess, objects: &[LoadedObject], stack_pointer: u64) 
         length /= 2;
     }
     if length == 0 {
-        return Some("a thread has no stack that can be read".to_owned());
+        return Some("the stack of a thread cannot be read".to_owned());
     }
     stack[..length].as_chunks::<8>().0.iter().find_map(|word| {
         let address = arch::code_address(u64::from_le_bytes(*word));

@@ -7,7 +7,7 @@ use gimli::{BaseAddresses, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, Parse
 
 use crate::target::{TargetMapping, TargetProcess};
 
-/// The most bytes of a table.
+/// A table with more bytes is not read.
 const MOST: u64 = 256 << 20;
 
 const PT_LOAD: u32 = 1;
@@ -35,7 +35,7 @@ pub(crate) struct LoadedObject {
     pub(crate) path: String,
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// Where the code is.
+    /// The start and the end of each mapping with code.
     code: Vec<(u64, u64)>,
     bias: u64,
     headers: Vec<ProgramHeader>,
@@ -117,7 +117,7 @@ impl LoadedObject {
         for entry in dynamic.as_chunks::<16>().0 {
             let [tag, value] = [&entry[..8], &entry[8..]]
                 .map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
-            // The loader replaces most offsets by addresses.
+            // The loader has replaced most offsets by addresses.
             let address =
                 if (self.start..self.end).contains(&value) { value } else { value.wrapping_add(self.bias) };
             match tag {
@@ -195,7 +195,7 @@ fn read(target: &TargetProcess, address: u64, bytes: u64) -> Option<Vec<u8>> {
     target.read(address, &mut contents).then_some(contents)
 }
 
-/// The bias and the program headers of the object that starts at an address; `None` if none does.
+/// The bias and the program headers of the object that starts at an address; `None` if no object starts there.
 fn program_headers(target: &TargetProcess, start: u64) -> Option<(u64, Vec<ProgramHeader>)> {
     const HEADER: usize = 56;
     let mut page = [0; 4096];

@@ -12,7 +12,7 @@ const SYSTEM_CALL: c_int = 0x404;
 const EVENT_STOP: c_int = 128;
 /// `PTRACE_GET_RSEQ_CONFIGURATION`.
 const RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
-/// The most bytes of the vector registers.
+/// The room for the vector registers, in bytes.
 const MOST_VECTORS: usize = 32 << 10;
 
 /// A change of a traced thread.
@@ -33,13 +33,13 @@ pub(crate) enum TraceEvent {
 pub(crate) struct TracedThread {
     number: u32,
     is_stopped: bool,
-    /// A signal that the thread has still to get; 0 for none.
+    /// The signal that the thread gets when it is let go; 0 for no signal.
     kept_signal: c_int,
 }
 
 impl TracedThread {
-    /// Stops a thread. Returns `None` if the thread is at the point of getting a signal or of a stop of the whole
-    /// process: it continues.
+    /// Stops a thread. If the thread is about to get a signal, or stops together with the whole process, lets it go and
+    /// returns `None`.
     pub(crate) fn stop(number: u32) -> io::Result<Option<Self>> {
         Self::tell_to_stop(number)?.wait_for_stop()
     }
@@ -122,8 +122,8 @@ impl TracedThread {
         self.set(GENERAL, core::ptr::from_ref(registers).cast(), size_of::<ThreadRegisters>())
     }
 
-    /// Keeps the kernel from restarting the interrupted system call while the thread has other registers. On x86-64
-    /// this is one of the registers.
+    /// Keeps the kernel from restarting the interrupted system call while the thread has other registers. Does nothing
+    /// on x86-64: there, the number of the system call is one of the general registers.
     pub(crate) fn forget_system_call(&self) -> io::Result<()> {
         if cfg!(target_arch = "x86_64") {
             return Ok(());
@@ -152,7 +152,7 @@ impl TracedThread {
         #[cfg(target_arch = "aarch64")]
         {
             // The sets SVE, streaming SVE and ZA. Each starts with its size, the largest size, the lengths of a
-            // vector and flags. The lowest flag says that the registers have contents.
+            // vector and flags. The lowest flag is set if the registers have contents.
             let has_contents = |set: c_int| {
                 let mut header = [0_u16; 8];
                 // SAFETY: the kernel writes at most the bytes of the header.
@@ -172,7 +172,7 @@ impl TracedThread {
         self.kept_signal = signal;
     }
 
-    /// Whether the kernel has sent the signal at which the thread stopped, for what its code did.
+    /// Whether the code of the thread caused the signal at which the thread stopped, for example by a fault.
     pub(crate) fn is_own_fault(&self) -> bool {
         let mut information = MaybeUninit::<libc::siginfo_t>::zeroed();
         let place = information.as_mut_ptr().expose_provenance();

@@ -1,9 +1,9 @@
-//! The wishes of a caller, and the replies.
+//! The options of a caller, and the replies.
 
 use core::time::Duration;
 use std::path::{Path, PathBuf};
 
-/// The wishes of a caller of [`attach`](crate::attach).
+/// The options of a call of [`attach`](crate::attach).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AttachRequest<'a> {
@@ -53,12 +53,13 @@ pub struct AttachReply {
     pub slots: u64,
     /// The number of objects with such references.
     pub objects: u64,
-    /// The bytes that the process's allocator counts as in use from before; `None` if it keeps no count.
+    /// The bytes that were in use before the attachment, as the process's allocator counts them; `None` without a
+    /// count.
     pub heap_before: Option<u64>,
     /// The allocators that the program links.
     pub allocators: Vec<StaticAllocator>,
-    /// The number of addresses of functions that threads held in registers or on their stacks, and that now lead to
-    /// the library.
+    /// The number of copies of function addresses, in registers and on stacks of threads, that were replaced by
+    /// addresses of functions of the library.
     pub copies: u64,
     /// The time for which one thread of the process was stopped, or made the calls.
     pub stopped: Duration,

@@ -1,4 +1,4 @@
-//! Attaches and detaches: the steps, each a call in the process.
+//! The steps of attaching and detaching. Each step is a call in the process.
 
 use core::time::Duration;
 use std::ffi::OsStr;
@@ -20,10 +20,10 @@ use crate::request::{AttachReply, AttachRequest, DetachReply, StaticAllocator};
 use crate::stopped_process::{self, ChangeReport, PlannedChange};
 use crate::target::{self, TargetProcess};
 
-/// The longest time of the calls.
+/// The longest wait for the calls, for the library's report, or for another `about-memory`.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// The stack of the calls, with the room for texts at its start. `DMDRoom` of the library has the same size.
+/// The bytes of the stack for the calls, with the room for texts at its start. `DMDRoom` in `libdmd.so` has as many.
 const ROOM: u64 = 512 << 10;
 const TEXT: u64 = 4096;
 const REPLY: u64 = 8192;
@@ -32,7 +32,8 @@ const REPLY: u64 = 8192;
 ///
 /// # Errors
 ///
-/// Returns the reason. The process then continues as before.
+/// Returns an error if the process cannot be attached to: the process then continues as before. After
+/// [`AttachError::Slow`], the calls in the process continue.
 pub fn attach(process: u32, request: &AttachRequest<'_>) -> Result<AttachReply, AttachError> {
     let target = TargetProcess::check(process, request.despite_filter)?;
     let _turn = take_turn(process)?;
@@ -153,7 +154,7 @@ fn allocators(report: &str, unchanged: Option<&str>) -> Vec<StaticAllocator> {
 ///
 /// # Errors
 ///
-/// Returns the reason.
+/// Returns an error if the process is not attached to, if a call in it fails, or if references to the library stay.
 pub fn detach(process: u32) -> Result<DetachReply, AttachError> {
     let target = TargetProcess::check(process, true)?;
     let _turn = take_turn(process)?;
@@ -194,7 +195,7 @@ fn objects(target: &TargetProcess) -> Result<Vec<LoadedObject>, AttachError> {
     Ok(objects)
 }
 
-/// Checks that the program's loader and C library are the ones that the library needs.
+/// Checks the program's processor and C library, and that the program has no sanitizer.
 fn check_program(target: &TargetProcess, objects: &[LoadedObject]) -> Result<(), AttachError> {
     let mut header = [0; 20];
     let own = File::open("/proc/self/exe").and_then(|mut file| {
@@ -205,7 +206,7 @@ fn check_program(target: &TargetProcess, objects: &[LoadedObject]) -> Result<(),
         std::io::Read::read_exact(&mut file, &mut header)?;
         Ok(header)
     });
-    // The class of the file, and the processor.
+    // Compares the class of the files (32 or 64 bits), and the processor.
     if let (Ok(own), Ok(theirs)) = (own, theirs)
         && (own[4], &own[18..]) != (theirs[4], &theirs[18..])
     {
@@ -230,13 +231,14 @@ fn check_program(target: &TargetProcess, objects: &[LoadedObject]) -> Result<(),
     match objects.iter().find(is_musl) {
         Some(_) => Err(AttachError::OtherLibrary("of musl".to_owned())),
         None if objects.iter().any(is_loader) => {
-            Err(AttachError::OtherLibrary("of another library".to_owned()))
+            Err(AttachError::OtherLibrary("of another C library".to_owned()))
         }
         None => Err(AttachError::Static),
     }
 }
 
-/// The wishes as the library reads them: words, each with a separator behind its value.
+/// The options as text for the library: entries `KEY VALUE`, each with a separator at its end, and a 0 at the end of
+/// all.
 fn wishes(request: &AttachRequest<'_>) -> Result<Vec<u8>, AttachError> {
     const END: u8 = 0x1f;
     let mut text = Vec::new();
@@ -256,7 +258,7 @@ fn wishes(request: &AttachRequest<'_>) -> Result<Vec<u8>, AttachError> {
     }
     text.push(0);
     if text.len() > TEXT as usize || text[..text.len() - 1].contains(&0) {
-        return Err(AttachError::Failed("a path is too long".to_owned()));
+        return Err(AttachError::Failed("a path is too long: record to a shorter path".to_owned()));
     }
     Ok(text)
 }
@@ -297,7 +299,7 @@ fn exported(target: &TargetProcess, objects: &[LoadedObject], name: &str) -> Res
     found.next().ok_or_else(|| AttachError::Failed(format!("its C library has no function {name}")))
 }
 
-/// What several calls into one process share.
+/// The state that several calls into one process share.
 struct CallPlan<'t> {
     target: &'t TargetProcess,
     objects: &'t [LoadedObject],
@@ -305,7 +307,8 @@ struct CallPlan<'t> {
     /// Memory in the process, for texts and for the stack of calls: mapped for these calls, or a part of the library.
     room: Option<u64>,
     is_mapped: bool,
-    /// The distance from a thread's pointer to its `errno`, if the thread's pointer is known.
+    /// The distance from a thread's own data to its `errno`. `None` before the first call, and on processors on which
+    /// [`CallingThread::thread_pointer`] is `None`.
     errno_distance: Option<u64>,
     /// The longest time for which a thread was stopped.
     longest: Duration,
@@ -334,7 +337,7 @@ impl CallPlan<'_> {
     }
 }
 
-/// A stopped thread with room for texts and a stack of its own.
+/// A stopped thread, with the room for the texts and the stack of its calls.
 struct PreparedThread<'p, 't> {
     plan: &'p mut CallPlan<'t>,
     calls: CallingThread<'t>,
@@ -385,7 +388,7 @@ impl<'p, 't> PreparedThread<'p, 't> {
         self.calls.call(self.plan.functions.system_call, arguments)
     }
 
-    /// Calls a function of the library, with the address of the wishes if there are any. Returns its reply.
+    /// Calls a function of the library. If `wishes` is not `None`, passes this text to the function. Returns the reply.
     fn ask_library(&mut self, function: u64, wishes: Option<&[u8]>) -> Result<String, AttachError> {
         let reply = self.room + TEXT;
         let room = REPLY;
@@ -412,7 +415,7 @@ impl<'p, 't> PreparedThread<'p, 't> {
     /// Ends the last calls: gives the room back.
     fn end_with(mut self, reply: Result<String, AttachError>) -> Result<String, AttachError> {
         if self.plan.is_mapped {
-            // The room must not be unmapped under a call's own feet, so this call uses the thread's stack.
+            // A call must not unmap the stack on which it runs, so this call uses the thread's own stack.
             let unmap = self.plan.functions.unmap;
             if self.calls.call_on_first_stack(unmap, &[self.room, ROOM]).is_ok() {
                 (self.plan.room, self.plan.is_mapped) = (None, false);
@@ -472,8 +475,8 @@ fn attach_here(
     Err(give_back(&mut plan, None, refused))
 }
 
-/// After an error: closes the library's file in the process, and gives the room back. Returns the error, with what stays
-/// in the process.
+/// After an error: closes the library's file in the process, and gives the room back. Returns the error. If no thread
+/// can make these calls, the returned error also names the memory and the descriptor that stay in the process.
 fn give_back(plan: &mut CallPlan<'_>, descriptor: Option<u64>, error: AttachError) -> AttachError {
     if descriptor.is_none() && !plan.is_mapped {
         return error;
@@ -488,7 +491,7 @@ fn give_back(plan: &mut CallPlan<'_>, descriptor: Option<u64>, error: AttachErro
         ));
     };
     if let Some(descriptor) = descriptor {
-        // An error means that the program has closed it.
+        // The result does not matter: the program may have closed the descriptor, or has ended.
         let _ = thread.system_call(&[libc::SYS_close as u64, descriptor]);
     }
     match thread.end_with(Err(error)) {
@@ -508,7 +511,8 @@ fn detach_here(
     thread.end_with(reply).map(|reply| plan.with_time(reply))
 }
 
-/// The loader's functions for programs.
+/// The addresses of `dlopen`, `dlsym` and `dlerror` in the process, or of the functions that replace them before glibc
+/// 2.34. `error` is 0 if the process has no `dlerror`.
 struct LoaderFunctions {
     open: u64,
     symbol: u64,
@@ -544,12 +548,13 @@ fn load(
     }
 }
 
-/// A file that only the process has.
+/// A kind of file without a name, through which the library reaches the process.
 #[derive(Clone, Copy)]
 enum NamelessFile {
-    /// In memory. The flags: some systems want it to be said that the file is executed; older ones do not know that.
+    /// A file in memory, with the flags for `memfd_create`. Some systems require the flag for an executable file; older
+    /// systems reject it.
     Memory(u32),
-    /// In this folder.
+    /// A file in this folder.
     Folder(&'static [u8]),
 }
 
@@ -564,7 +569,7 @@ impl NamelessFile {
         Self::Folder(b".\0"),
     ];
 
-    /// Makes the file in the process; `None` if the system refuses.
+    /// Makes the file in the process; `None` if the system refuses, or if [`open_own_file`] rejects the file.
     fn make(self, thread: &mut PreparedThread<'_, '_>) -> Result<Option<OpenFile>, AttachError> {
         let descriptor = match self {
             Self::Memory(flags) => {
@@ -589,12 +594,12 @@ impl NamelessFile {
     }
 }
 
-/// Opens the file behind a descriptor of the process, to write to it. Another thread of a hostile process may have put
-/// another file there, which this process may write and the process may not. So the file is looked at before it is
-/// opened: it must be an ordinary file without a name that belongs to the process's user.
+/// Opens the file behind a descriptor of the process, to write to it. A hostile process may have replaced the file by
+/// one to which this process may write, but the hostile process may not. So the file is checked before it is opened: it
+/// must be an ordinary file without a name, and belong to the process's user.
 fn open_own_file(process: u32, descriptor: u64) -> Option<File> {
     let (user, _) = target::user_and_variable(process, "");
-    // This handle can only be looked at, and stays the same file whatever the process does.
+    // With `O_PATH`, the handle gives only metadata, and refers to the same file whatever the process does.
     let handle = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_PATH)
@@ -618,7 +623,8 @@ impl OpenFile {
     /// Writes the library into the file, and makes the file unchangeable if it is in memory.
     fn fill(&self, contents: &[u8]) -> std::io::Result<()> {
         (&self.file).write_all(contents)?;
-        // A file of a folder has no seals. It has no name either, and is closed soon.
+        // Only a file of `memfd_create` can be sealed. For an `O_TMPFILE` file of a folder, the call fails, and the file
+        // stays writable. But no path leads to such a file, and it is closed soon.
         let _ = ptrace::seal(&self.file);
         Ok(())
     }
@@ -641,7 +647,7 @@ fn open(
     descriptor: u64,
 ) -> Result<u64, AttachError> {
     let path = thread.text(format!("/proc/self/fd/{descriptor}\0").as_bytes())?;
-    // Its references to the names that it exports must lead to itself.
+    // `RTLD_DEEPBIND`: references of libdmd.so to names that it exports must lead to libdmd.so itself.
     let flags = libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_DEEPBIND | libc::RTLD_NODELETE;
     match thread.calls.call(loader.open, &[path, flags as u64])? {
         0 if loader.error != 0 => {

@@ -42,7 +42,7 @@ pub(crate) struct TargetThread {
 }
 
 impl TargetProcess {
-    /// Checks that the process can be attached to, as far as the system's files tell.
+    /// Checks in `/proc` that the process can be attached to, and opens its memory.
     pub(crate) fn check(number: u32, despite_filter: bool) -> Result<Self, AttachError> {
         if number == std::process::id() {
             return Err(AttachError::Itself);
@@ -53,7 +53,7 @@ impl TargetProcess {
             return Err(AttachError::ThreadOf(group));
         }
         match status.value("State:").and_then(|state| state.chars().next()) {
-            // The files of a process without its main thread do not show its memory.
+            // The files in `/proc` of a process without its main thread do not show its memory.
             Some('Z') if status.number("Threads:").is_some_and(|count| count > 1) => {
                 return Err(AttachError::NoMainThread);
             }
@@ -112,8 +112,8 @@ impl TargetProcess {
         Ok(String::from_utf8_lossy(&maps).lines().filter_map(mapping).collect())
     }
 
-    /// The threads: first those whose stop is sure to have no effect, and last those that the kernel would wake with
-    /// an error.
+    /// The threads: first threads in a system call that the kernel restarts after a stop, then running threads, and
+    /// last threads in a system call that a stop ends with an error.
     pub(crate) fn threads(&self) -> io::Result<Vec<TargetThread>> {
         let mut threads = Vec::new();
         for entry in fs::read_dir(format!("/proc/{}/task", self.number))? {
@@ -131,7 +131,7 @@ impl TargetProcess {
         Ok(threads)
     }
 
-    /// Whether a signal waits that the thread does not block.
+    /// Whether the thread has a pending signal that it does not block.
     pub(crate) fn has_pending_signal(&self, thread: u32) -> bool {
         let Ok(status) = status(self.number, thread) else { return true };
         let bits = |name| status.value(name).and_then(|digits| u64::from_str_radix(digits, 16).ok());
@@ -160,7 +160,7 @@ struct StatusLines(String);
 
 fn status(process: u32, thread: u32) -> Result<StatusLines, AttachError> {
     let text = fs::read(format!("/proc/{process}/task/{thread}/status")).or_else(|_| {
-        // A number of a thread is not in the list of processes, but has a folder.
+        // `thread` may be a thread of another process: then only the folder `/proc/PROCESS` exists.
         fs::read(format!("/proc/{process}/status"))
     });
     let text = text.map_err(|_| AttachError::NoProcess)?;
@@ -199,7 +199,7 @@ fn forbidden(number: u32, error: &io::Error) -> AttachError {
     AttachError::Forbidden(trace_advice(number))
 }
 
-/// The reason why the system forbids tracing, and the way out.
+/// The reason why the system forbids tracing, and what the user can do.
 pub(crate) fn trace_advice(number: u32) -> String {
     let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     let owner = fs::metadata(format!("/proc/{number}/mem")).map_or(0, |found| found.uid());

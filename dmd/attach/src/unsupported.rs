@@ -9,7 +9,7 @@ use crate::request::{AttachReply, AttachRequest, DetachReply};
 ///
 /// # Errors
 ///
-/// Always.
+/// Returns an error in every case.
 pub fn attach(_: u32, _: &AttachRequest<'_>) -> Result<AttachReply, AttachError> {
     Err(refusal())
 }
@@ -18,7 +18,7 @@ pub fn attach(_: u32, _: &AttachRequest<'_>) -> Result<AttachReply, AttachError>
 ///
 /// # Errors
 ///
-/// Always.
+/// Returns an error in every case.
 pub fn detach(_: u32) -> Result<DetachReply, AttachError> {
     Err(refusal())
 }

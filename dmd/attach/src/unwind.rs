@@ -12,12 +12,12 @@ const MOST: usize = 1024;
 /// A frame of a stopped thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoppedFrame {
-    /// An address in the frame's function: the next instruction of the innermost frame, or the address before a
-    /// return address.
+    /// An address in the frame's function: the next instruction for the innermost frame, and the address before the
+    /// return address for other frames.
     pub(crate) code: u64,
     /// The index of the object; `None` for code outside of objects.
     pub(crate) object: Option<usize>,
-    /// Whether the kernel has called this frame: the frames before it are those of a signal handler.
+    /// Whether this frame is the code to which a signal handler returns: the frames before it belong to the handler.
     pub(crate) is_signal: bool,
 }
 

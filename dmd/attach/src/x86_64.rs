@@ -2,7 +2,7 @@
 
 use gimli::{Register, X86_64};
 
-/// The registers of the kernel's structure.
+/// The kernel's structure with the general registers of a thread.
 pub(crate) type ThreadRegisters = libc::user_regs_struct;
 
 /// The number of DWARF's registers that a walk follows.
@@ -10,7 +10,7 @@ pub(crate) const REGISTERS: usize = 17;
 pub(crate) const STACK_POINTER: Register = X86_64::RSP;
 pub(crate) const RETURN_ADDRESS: Register = X86_64::RA;
 
-/// The kernel's set of vector registers.
+/// The number of the kernel's register set that contains the vector registers.
 pub(crate) const VECTORS: libc::c_int = 0x202;
 
 /// The code segment of 64-bit programs.
@@ -113,11 +113,11 @@ const NOT_RESTARTED: [i64; 18] = [
     libc::SYS_accept4,
 ];
 
-/// System calls in which a thread waits for others, on x86-64 only.
+/// The system calls that only x86-64 has, in which a thread waits, and holds no lock of an allocator.
 pub(crate) const OLD_WAITING: [i64; 4] =
     [libc::SYS_poll, libc::SYS_select, libc::SYS_epoll_wait, libc::SYS_pause];
 
-/// The address of code in a return address.
+/// The code address in a return address. On x86-64, both are equal.
 pub(crate) fn code_address(address: u64) -> u64 {
     address
 }

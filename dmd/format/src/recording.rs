@@ -1,8 +1,7 @@
 //! The format of DMD's recordings: every allocation, reallocation and end of a block, with its time, thread and stack.
 //!
-//! This module uses no process and no file. DMD's engine encodes events with it while a program runs, and readers
-//! decode them. Input is untrusted: each decoder has limits, returns [`MalformedPayload`] with the position of a
-//! fault, and never panics.
+//! This module opens no file. DMD's engine encodes events with it while a program runs, and readers decode them. Input
+//! is untrusted: each decoder has limits, returns [`MalformedPayload`] with the position of a fault, and never panics.
 //!
 //! ```
 //! use dmd_format::recording::*;
@@ -39,8 +38,8 @@
 //! | 8 to 11 | the length of the payload in the file |
 //! | 12 to 15 | CRC-32 (as in gzip) of bytes 0 to 11 and of the payload in the file |
 //!
-//! Readers skip chunks of unknown kinds. If a file has no [`ChunkKind::End`], its process was killed or its disk was
-//! full. All chunks before that point are valid.
+//! Readers skip chunks of unknown kinds. If a file has no [`ChunkKind::End`], its process still runs or was killed, or
+//! its disk was full. All complete chunks of such a file are valid.
 //!
 //! # Numbers
 //!
@@ -50,8 +49,8 @@
 //!
 //! # Time
 //!
-//! A *tick* is a reading of the processor's clock, about ten nanoseconds long. All threads use the same clock. Each
-//! clock chunk contains a tick and the nanoseconds from the start of the recording to that tick; readers interpolate.
+//! A *tick* is a time of a clock that counts about once in ten nanoseconds. All threads use the same clock. Each clock
+//! chunk contains a tick and the nanoseconds from the start of the recording to that tick; readers interpolate.
 //! For an allocation, the tick is read after the allocator has returned; for an end, before the allocator is called.
 //! So if several threads use one address, the ticks are in the order of the events. If events of several threads have
 //! the same tick, ends come before begins. The events of one thread keep their order.
@@ -60,7 +59,8 @@
 //!
 //! An events chunk belongs to one thread and is decoded alone; the chunks of one thread are in order. The chunk starts
 //! with the number of the thread and the tick from which the first event's tick counts; both are varints. Thread 0
-//! contains events whose thread is unknown, from signal handlers that interrupted the engine. An event consists of:
+//! contains events whose thread is unknown, such as events of signal handlers that interrupted the engine. An event
+//! consists of:
 //!
 //! - one byte: bits 0 and 1 are the kind (0 begin, 1 end, 2 end by a move, 3 other). Bit 2 is set if the stack is the
 //!   predicted one. The bits above are the ticks since the previous event; 31 means that a varint with the ticks beyond

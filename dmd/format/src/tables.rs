@@ -14,7 +14,7 @@
 //! | 16 to 23 | the address of the header itself; a copy of the bytes at another address is not a header |
 //! | 24 to 27 | [`VERSION`]; a reader rejects other versions |
 //! | 28 to 31 | the size of the header in bytes; later headers may be longer |
-//! | 32 to 39 | the address of the phase, one byte; [`RECORDS_ALL`] while the engine records every block |
+//! | 32 to 39 | the address of the phase, one byte; [`RECORDS_ALL`] while DMD records without a sample by bytes |
 //! | 40 to 47 | the address of the size below which the engine samples blocks, 8 bytes; 0 if it records all blocks |
 //! | 48 to 55 | the address of the root of plane 0 |
 //! | 56 to 63 | the address of an array with the addresses of the roots of all planes; 0 for plane 0 |
@@ -69,22 +69,22 @@ pub const MAGIC: [u8; 16] = *b"\xD3\x4DDMD's tables\r\n";
 /// The version of this layout.
 pub const VERSION: u32 = 1;
 
-/// The bytes of the header.
+/// The size of the header in bytes.
 pub const HEADER: usize = 88;
 
-/// The bytes of a header without the field for threads.
+/// The size in bytes of a header without the field for threads.
 pub const HEADER_WITHOUT_THREADS: usize = 80;
 
-/// The bytes of a row that the system gives for a thread.
+/// The size in bytes of a row with the system's data about a thread.
 pub const THREAD: usize = 40;
 
-/// The bytes of the name of a thread.
+/// The size of the field with the name of a thread, in bytes.
 pub const THREAD_NAME: usize = 16;
 
-/// The bytes of a row that the engine gives for a thread or a frame.
+/// The size in bytes of a row with the engine's data about a thread or a frame.
 pub const RECORDED: usize = 24;
 
-/// The phase in which the engine records every block.
+/// The phase in which the engine records without a sample by bytes.
 pub const RECORDS_ALL: u8 = 2;
 
 /// The logarithm of the size of a place at which a block may start, in bytes.
@@ -105,16 +105,16 @@ pub const ADDRESS_BITS: u32 = 48;
 /// The number of planes.
 pub const PLANES: usize = 1 << GRAIN_BITS;
 
-/// The words of a line.
+/// The number of words in a line.
 pub const CELLS: usize = 7;
 
-/// The slots of a chunk.
+/// The number of slots in a chunk.
 pub const SLOTS: usize = 4;
 
-/// The nodes of a segment.
+/// The number of nodes in a segment.
 pub const SEGMENT: usize = 1 << 14;
 
-/// The bytes of a node.
+/// The size of a node in bytes.
 pub const NODE: usize = 24;
 
 /// The lowest return address. Smaller numbers in nodes are not return addresses.
@@ -138,7 +138,8 @@ pub mod word {
     pub const WIDE: u64 = 1 << 2;
     /// In the word of a size: set if the size is the slop, clear if it is the requested bytes.
     pub const SLOP: u64 = 1 << 2;
-    /// Set if the block represents all small blocks since the last sampled block.
+    /// Set if the block also represents other blocks: the small blocks since the last sampled block, or the blocks that
+    /// a sample by bytes left out.
     pub const SAMPLED: u64 = 1 << 3;
     /// Set if a reporter has reported the block.
     pub const MARKED: u64 = 1 << 4;

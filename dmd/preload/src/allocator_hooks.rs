@@ -1,6 +1,6 @@
 //! The hooks for allocators that programs link statically. A reference to such an allocator's function is redirected to
-//! the entry of a hook. The entry puts the address of the hook's data behind the arguments, and jumps to the one
-//! function for all hooks of this kind. So hooks need no code that is generated at run time.
+//! the entry of a hook. The entry passes the address of the hook's data as the sixth argument, and jumps to the
+//! function for all hooks of the same kind ([`Entry`]). So hooks need no code that is generated at run time.
 //!
 //! As in [`malloc`](crate::malloc), the arguments are passed on unchanged, and the engine forgets a block before the
 //! real function frees or moves it.
@@ -17,7 +17,7 @@ use engine::__private::{
 
 use crate::malloc::{recorded_with, stay_on_the_stack};
 
-/// The data of a hook. All null until it is taken.
+/// The data of a hook: all null until the hook is taken.
 #[repr(C)]
 pub(crate) struct AllocatorHook {
     /// The function for all hooks of this kind: an [`Entry`].
@@ -31,7 +31,7 @@ pub(crate) struct AllocatorHook {
 
 /// The number of hooks of the process.
 const HOOKS: usize = 160;
-/// The bytes of an entry.
+/// The size of an entry in bytes.
 const ENTRY_BYTES: usize = 16;
 
 static ALL: [AllocatorHook; HOOKS] = [const {
@@ -85,9 +85,9 @@ unsafe extern "C" {
 type Entry = unsafe extern "C" fn(usize, usize, usize, usize, usize, &'static AllocatorHook) -> usize;
 type Original = unsafe extern "C" fn(usize, usize, usize, usize, usize) -> usize;
 
-/// Takes a hook for a function of an allocator. Returns the address of its entry; `None` if all hooks are taken, or no
-/// hook is for such calls. `guarded` means that the function may allocate with `malloc`, which must not record then. A
-/// hook is never given back: the program may have copied the address of its entry.
+/// Takes a hook for a function of an allocator. Returns the address of the hook's entry; `None` if all hooks are taken,
+/// or if hooks do not support such calls. `guarded` means that the function may call `malloc`; the hook of `malloc`
+/// must not record these calls. A hook is never given back: the program may have copied the address of its entry.
 pub(crate) fn take(
     original: usize,
     call: FunctionCall,
@@ -142,7 +142,7 @@ fn entry(call: FunctionCall, guarded: bool) -> Option<Entry> {
     })
 }
 
-/// The place of a count that the function does not have.
+/// The index of the argument with the count, for a function without such an argument.
 const NO_COUNT: usize = usize::MAX;
 
 impl AllocatorHook {
@@ -257,7 +257,7 @@ unsafe extern "C" fn free<const GUARDED: bool>(
     result
 }
 
-/// Whether a call that returned null for this size left the block as it was.
+/// Whether a call with this new size that returned null has left the block as it was.
 type LeavesBlock = fn(usize) -> bool;
 
 #[inline(always)]

@@ -1,5 +1,5 @@
-//! Calls that need a process with one thread, and calls that change the rights of a thread. The engine threads end for
-//! the time of such a call, and continue with the rights that the calling thread has afterwards. So during the call
+//! Calls that need a process with one thread, and calls that change the rights of a thread. The engine threads end
+//! before such a call, and start again after it with the rights that the calling thread then has. So during the call
 //! the process has only the program's threads, and no thread keeps rights that the program drops.
 
 use core::ffi::{c_char, c_int, c_void};

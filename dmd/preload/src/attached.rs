@@ -1,7 +1,7 @@
-//! This library in a process that runs already. `about-memory attach` makes a thread of the process load it by
-//! `/proc/self/fd/N` and call [`DMDAttach`]. The names of the C library then refer to this library
-//! ([`redirect`](crate::redirect)). `about-memory detach` calls [`DMDDetach`]. The library stays loaded: a thread may
-//! be in one of its functions.
+//! This library in a process that runs already. `about-memory attach` makes a thread of the process load the library
+//! from the path `/proc/self/fd/N` and call [`DMDAttach`]. The program's references to functions of the C library then
+//! lead to this library ([`redirect`](crate::redirect)). `about-memory detach` calls [`DMDDetach`]. The library stays
+//! loaded: a thread may be in one of its functions.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int};
@@ -22,8 +22,8 @@ use crate::redirect::{Direction, RedirectCounts, has_new_objects, moved, redirec
 use crate::redirections::RunningThreads;
 use crate::{later_objects, real, static_allocators};
 
-/// Room for the texts and the stack of the calls that a thread makes for `about-memory attach` and `detach`, once this
-/// library is loaded: then these calls need no other memory.
+/// Room for the texts and the stack of the calls that a thread makes for `about-memory attach` and `detach`. In a
+/// process that has already loaded this library, these calls need no other memory.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "in line with the C functions")]
 static DMDRoom: CallRoom = CallRoom(UnsafeCell::new([0; 512 << 10]));
@@ -35,8 +35,8 @@ struct CallRoom(UnsafeCell<[u8; 512 << 10]>);
 // SAFETY: no code of this library uses the bytes. The processes that attach take turns.
 unsafe impl Sync for CallRoom {}
 
-/// Attaches: starts to record in this process, which runs already. `wishes` has lines `KEY VALUE`; the reply has lines
-/// of the same form. Returns 0, or 1 with a line `error` in the reply.
+/// Attaches: starts to record in this process, which runs already. `wishes` contains entries `KEY VALUE`, each with the
+/// byte 0x1f at its end; the reply contains lines `KEY VALUE`. Returns 0, or 1 with a line `error` in the reply.
 ///
 /// # Safety
 ///
@@ -96,7 +96,7 @@ fn begin(wishes: &CStr, reply: &mut Reply) -> Result<(), String> {
     }
     let bytes = wishes.to_bytes_with_nul();
     let mut options = AttachOptions::new(Path::new("/"));
-    // Each value ends in 0, so that it can be passed on as a C string.
+    // The byte 0x1f after a value does not belong to the value.
     for line in bytes.split_inclusive(|byte| *byte == 0x1f) {
         let Some(at) = line.iter().position(|byte| *byte == b' ') else { continue };
         let (key, value) = (&line[..at], &line[at + 1..line.len() - 1]);
@@ -149,10 +149,10 @@ fn begin(wishes: &CStr, reply: &mut Reply) -> Result<(), String> {
     }
 }
 
-/// Redirects the names of objects that the program has loaded since.
+/// Redirects the references of objects that the program has loaded since the last redirection.
 fn redirect_new_objects() {
     if has_new_objects() {
-        // An error is ignored: names of the new objects still refer to the C library.
+        // After an error, the references of the new objects still lead to the C library.
         _ = redirect(Direction::Here);
         after_a_moment(redirect_late_stubs);
     }
@@ -163,8 +163,8 @@ fn value_of(bytes: &[u8], key: &[u8]) -> Option<std::ffi::CString> {
     std::ffi::CString::new(line.get(key.len() + 1..)?).ok()
 }
 
-/// The outcome for the allocators that the program links: read by the process that attaches, since the search takes
-/// longer than a thread of the program may stand still.
+/// The report about the allocators that the program links. The process that attaches waits for it and reads it from
+/// this process's memory: the search would take too long for the stopped thread that calls [`DMDAttach`].
 #[repr(C)]
 struct AllocatorReport {
     /// Whether the text is complete.
@@ -189,7 +189,8 @@ impl AllocatorReport {
     }
 }
 
-/// Hooks the allocators inside of the program and its libraries: at once if it has one thread, or else on a thread of the engine.
+/// Hooks the allocators inside of the program and its libraries: at once if the program has one thread, otherwise on a
+/// thread of the engine.
 fn hook_allocators() {
     REPORT.is_ready.store(0, Ordering::SeqCst);
     own_allocations(|| {
@@ -206,7 +207,8 @@ fn hook_allocators() {
     });
 }
 
-/// The bytes that glibc's allocator counts as in use; `None` without such a function.
+/// The bytes that glibc's allocator counts as in use; `None` if the program's `malloc` is not in a library with
+/// `mallinfo2`.
 fn heap_in_use() -> Option<u64> {
     let function = program_function(c"mallinfo2");
     if function.is_null() || injected::file_of(function) != injected::file_of(real::malloc_address()) {

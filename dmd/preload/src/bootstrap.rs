@@ -1,5 +1,5 @@
 //! Memory for allocations that the loader makes while this library looks up the real functions. Engine threads also
-//! allocate here: they call hardly any function of the C library that allocates.
+//! allocate here, since they must not call the real functions. They hardly ever call `malloc`.
 //!
 //! These blocks are never reused. `owns` recognizes them by their address.
 

@@ -66,7 +66,7 @@ unsafe extern "C" fn raw(
     );
 }
 
-/// The address at which a thread waits in `syscall`.
+/// The start of the code in which a thread waits while it is in `syscall`.
 pub(crate) fn entry() -> usize {
     (raw as *const ()).addr()
 }

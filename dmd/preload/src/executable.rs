@@ -48,7 +48,7 @@ struct LoadSegment {
     length: u64,
 }
 
-/// A number of at most 8 bytes.
+/// The little-endian number in some bytes, at most 8, at a position.
 fn number(file: &[u8], at: u64, bytes: usize) -> Option<u64> {
     let at = usize::try_from(at).ok()?;
     let bytes = file.get(at..at.checked_add(bytes)?)?;

@@ -1,11 +1,11 @@
-//! Whether a running process has loaded this library, and what the library then needs to know of the program.
+//! Whether this library was loaded into a running process, and the program's functions and variables that it then uses.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ptr::null;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 
-/// Whether the names refer to this library.
+/// Whether an attachment exists: the program's references then lead to this library.
 static IS_ATTACHED: AtomicBool = AtomicBool::new(false);
 
 /// Stores whether an attachment exists. Returns whether one existed.
@@ -18,7 +18,8 @@ pub(crate) fn is_attached() -> bool {
     IS_ATTACHED.load(Ordering::Relaxed)
 }
 
-/// Whether a running process has loaded this library: by the number of a descriptor, as `about-memory attach` does.
+/// Whether `about-memory attach` has loaded this library into a running process. The library then has the path
+/// `/proc/self/fd/N`.
 pub(crate) fn is_injected() -> bool {
     const UNKNOWN: u8 = 0;
     const NO: u8 = 1;
@@ -40,11 +41,12 @@ pub(crate) fn is_injected() -> bool {
     is_injected
 }
 
-/// The program's variable `environ`; null until an attachment. An executable may have its own copy of the C library's
-/// variable, and this library was loaded so that it does not see the copy.
+/// The address of the program's variable `environ`; null until an attachment. An executable may have its own copy of
+/// the C library's variable. `about-memory attach` loads this library in a way that hides the copy from the library.
 static ENVIRONMENT: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
-/// The program's variable `environ`; `None` if this library was preloaded: then its own variable is the same.
+/// The address of the program's variable `environ`; `None` if this library was preloaded: then the library's own
+/// `environ` is the same variable.
 pub(crate) fn environment() -> Option<*const *const *const c_char> {
     let place = ENVIRONMENT.load(Ordering::Relaxed);
     (!place.is_null()).then(|| place.cast_const().cast())
@@ -56,9 +58,9 @@ pub(crate) fn program_function(name: &CStr) -> *mut c_void {
     if is_own_stub(found) { defined_function(name) } else { found }
 }
 
-/// Whether an address of [`program_address`] is only a stub. An executable at a fixed address that contains the address
-/// of a function has a stub of its own for it, which jumps to the function. The loader then takes the stub for the
-/// function in all files, except for calls.
+/// Whether an address of [`program_address`] is only a stub. If code of an executable at a fixed address contains the
+/// address of a library's function, this address is the address of a stub in the executable, which jumps to the
+/// function. In all files, the loader then uses the stub's address as the address of the function, except for calls.
 fn is_own_stub(address: *const c_void) -> bool {
     const SYMBOL: c_int = 1;
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
@@ -97,7 +99,7 @@ fn defined_function(name: &CStr) -> *mut c_void {
             let found = unsafe { libc::dlsym(handle, name.as_ptr()) };
             // SAFETY: the handle is not used again. The file stays loaded, since others have loaded it.
             unsafe { libc::dlclose(handle) };
-            // The look-up goes on to the files that a file needs.
+            // `dlsym` also searches the files that this file needs, so check that this file contains the address.
             if !found.is_null() && file_of(found) == file_of(dynamic) && !is_own_stub(found) {
                 return found;
             }

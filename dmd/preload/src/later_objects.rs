@@ -1,5 +1,6 @@
-//! Objects that the program loads after `about-memory attach`. A program that loads an object calls the loader again
-//! to find its functions. The functions here see these calls, and first redirect the names of new objects.
+//! Objects that the program loads after `about-memory attach`. A program that has loaded an object calls the loader
+//! again to find the object's functions. The functions here see these calls, and first redirect the references of new
+//! objects.
 //!
 //! The loader finds out which object calls it from the return address. So these functions have no frame when they pass
 //! the call on. Nothing happens after the call: what the start code of a new object allocates is not recorded.
@@ -11,7 +12,7 @@ use engine::__private::{is_engine_thread, keeping_errno};
 
 use crate::injected::{is_attached, program_function};
 
-/// The function that redirects the names of new objects; null before [`start`].
+/// The function that redirects the references of new objects; null before [`start`].
 static LOOK: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Whether a thread looks at new objects.
@@ -26,7 +27,7 @@ macro_rules! looks_first {
 
         static $place: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
-        /// Redirects the names of new objects, and behaves as the loader's function of this name.
+        /// Redirects the references of new objects, and behaves as the loader's function of this name.
         ///
         /// # Safety
         ///
@@ -77,7 +78,7 @@ macro_rules! looks_first {
         }
     )*
 
-        /// Lets the functions here pass calls on to the loader's functions, and first call `look`.
+        /// Finds the loader's functions. The functions here call `look`, and then pass each call on to them.
         pub(crate) fn start(look: fn()) {
             $($place.store(program_function($text), Ordering::Relaxed);)*
             LOOK.store(look as *mut c_void, Ordering::Relaxed);
@@ -91,7 +92,7 @@ looks_first! {
     dlvsym c"dlvsym", real_dlvsym, DLVSYM;
 }
 
-/// Redirects the names of new objects, if an attachment exists.
+/// Redirects the references of new objects, if an attachment exists.
 pub(crate) fn look() {
     let look = LOOK.load(Ordering::Relaxed);
     if look.is_null() || !is_attached() || is_engine_thread() {
@@ -99,7 +100,7 @@ pub(crate) fn look() {
     }
     // SAFETY: `start` stores a function of this type, and the pointer is not null.
     let look: fn() = unsafe { core::mem::transmute(look) };
-    // The redirection itself calls the loader.
+    // The redirection itself calls the loader, and must not start another redirection.
     if !LOOKING.swap(true, Ordering::Acquire) {
         keeping_errno(look);
         LOOKING.store(false, Ordering::Release);

@@ -1,9 +1,9 @@
 //! libdmd.so: DMD for any Linux program, by `LD_PRELOAD`.
 //!
 //! The library forwards every call to the function that the program would have called without it, and records the
-//! block. It exports `malloc` and its family, `mmap` and its family, the entry points of `dmd.h`, and calls that do the following: install
-//! filters of system calls, install handlers of signals, start programs, wait for children, or would be disturbed by
-//! the engine's own threads. The library is empty on other systems.
+//! block. It exports `malloc` and its family, `mmap` and its family, and the entry points of `dmd.h`. It also exports
+//! functions that install filters of system calls, install handlers of signals, start programs or wait for children,
+//! and functions that the engine's own threads would disturb. On other systems than Linux, the library is empty.
 //!
 //! `about-memory attach` loads the library into a process that runs already: see `attached`.
 
@@ -57,6 +57,6 @@ mod thread_counts;
 #[allow(unsafe_code, reason = "functions for C")]
 mod thread_locals;
 
-/// The engine is the only Rust code in this library that allocates. It allocates outside of the measured heap.
+/// Rust code in this library allocates outside of the measured heap.
 #[global_allocator]
 static INTERNAL: engine::__private::InternalAllocator = engine::__private::InternalAllocator;

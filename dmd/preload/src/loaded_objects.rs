@@ -85,8 +85,8 @@ impl LoadedObject {
         self.headers.0
     }
 
-    /// Waits for the loader's lock, and keeps the object loaded. `None` if it is not loaded any more, or if it is loaded
-    /// at another address now.
+    /// Waits for the loader's lock, and keeps the object loaded. Returns `None` if the object is not loaded any more,
+    /// if it is now loaded at another address, or if it is the program itself.
     pub(crate) fn pin(&self) -> Option<PinnedObject> {
         let mut path = self.path.clone();
         path.push(0);
@@ -100,7 +100,7 @@ impl LoadedObject {
         (distance == self.distance).then_some(pinned)
     }
 
-    /// The addresses between which all segments are.
+    /// The start of the lowest segment, and the end of the highest.
     pub(crate) fn range(&self) -> (usize, usize) {
         let start = self.loaded().map(|segment| segment.start).min().unwrap_or_default();
         let end = self.loaded().map(|segment| segment.start + segment.memory_bytes).max().unwrap_or_default();
@@ -111,7 +111,7 @@ impl LoadedObject {
     pub(crate) fn protection(&self, address: usize) -> c_int {
         let relro = self.segments.iter().find(|segment| segment.kind == RELRO);
         let is_relro = relro.is_some_and(|relro| {
-            // The loader rounds both down.
+            // The loader rounds the start and the end down.
             let page = !(page_bytes() - 1);
             let (start, end) = (relro.start & page, (relro.start + relro.memory_bytes) & page);
             (start..end).contains(&address)
@@ -256,7 +256,7 @@ impl LoadedImage for MemoryImage<'_> {
     }
 
     fn for_each_word(&self, each: &mut dyn FnMut(u64, u64)) {
-        // With absolute addresses, constant data holds addresses, too.
+        // In a file at a fixed address, constant data also contains addresses.
         let holds = |segment: &&LoadedSegment| {
             segment.flags & EXECUTABLE == 0 && (segment.flags & WRITABLE != 0 || !self.is_relocatable)
         };

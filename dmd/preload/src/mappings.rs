@@ -1,8 +1,8 @@
 //! `mmap` and its family: each function makes the real call, and the engine records the mapping with its stack.
 //!
-//! The C library's own mappings do not pass here: its heaps, the stacks of threads, the files of the loader. A dump
-//! finds them in the kernel's list. There is no hook for calls that change only pages, such as `madvise`: the kernel's
-//! page map shows their effect.
+//! The C library makes its own mappings (heaps, stacks of threads, files of the loader) without these functions. A dump
+//! finds these mappings in the kernel's list. Calls that change only pages, such as `madvise`, are not hooked: the
+//! kernel's page map shows their effect.
 
 use core::ffi::{c_int, c_void};
 
@@ -111,8 +111,8 @@ pub(crate) unsafe extern "C" fn munmap(at: *mut c_void, bytes: usize) -> c_int {
     failed
 }
 
-/// Behaves as C's function of this name. The new mapping has the stack of this call. C declares the last argument
-/// optional; the processor passes it in the same place.
+/// Behaves as C's function of this name. The new mapping is recorded with the stack of this call. In C, the last
+/// argument is optional; on these processors, it is passed in the same register either way.
 ///
 /// # Safety
 ///
@@ -140,7 +140,7 @@ pub(crate) unsafe extern "C" fn mremap(
             forgotten.restore();
             return mapped;
         }
-        // Without `MREMAP_DONTUNMAP`, the old addresses are free now.
+        // With this flag, the old mapping still exists.
         if flags & libc::MREMAP_DONTUNMAP != 0 {
             forgotten.restore();
         }
@@ -151,11 +151,11 @@ pub(crate) unsafe extern "C" fn mremap(
 
 /// The bytes of all pages of a mapping.
 fn whole_pages(bytes: usize) -> usize {
-    // The kernel checks the length: one that is too large has failed, or fails.
+    // If rounding up overflows, the length does not matter: the kernel refuses such a call.
     bytes.checked_next_multiple_of(page()).unwrap_or(bytes)
 }
 
-/// The bytes of a page.
+/// The size of a page in bytes.
 fn page() -> usize {
     // SAFETY: the call changes nothing.
     unsafe { libc::getauxval(libc::AT_PAGESZ) as usize }.max(1)

@@ -1,8 +1,9 @@
 //! Libraries that the program loads while it runs, such as modules of Python. A library may contain its own allocator.
 //!
-//! A program reaches a library that it has loaded through `dlsym`. So this library's `dlsym` looks for new libraries
-//! first. If the process has other threads, only words are redirected, and a library with references in its code is
-//! refused. `dlopen` stays as it is: it finds files relative to its caller.
+//! A program finds the functions of a library that it has loaded with `dlsym`. So `libdmd.so` exports a `dlsym` that
+//! first looks for new libraries. If the process has other threads, only words are redirected, and an allocator with
+//! references in code is refused. `libdmd.so` exports no `dlopen`: the C library's `dlopen` finds files relative to its
+//! caller.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -58,8 +59,8 @@ extern "C" fn hook_new_libraries() -> *mut c_void {
     real::dlsym_address()
 }
 
-/// Behaves as the C library's function of this name. It must be called from where the program calls it: it finds the
-/// next library after its caller's.
+/// Behaves as the C library's function of this name. This function jumps to the C library's `dlsym`, which must see the
+/// program as its caller: with `RTLD_NEXT`, it searches the libraries after its caller's library.
 ///
 /// # Safety
 ///

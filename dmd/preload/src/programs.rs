@@ -86,15 +86,15 @@ replaces_program! {
     execvp, execvpe;
 }
 
-/// Whether the rights of the file allow this process to start it. The engine writes its last dump only before such a
-/// start, because a program may try several paths.
+/// Whether the rights of the file allow this process to start it. A program may try several paths; the engine writes
+/// its last dump only before a start that these rights allow.
 fn is_executable(path: *const c_char) -> bool {
     // SAFETY: the system checks the pointer.
     !path.is_null() && unsafe { libc::access(path, libc::X_OK) } == 0
 }
 
-/// Calls `start` with the environment. If the program cannot start with this library, calls `start` with an environment
-/// without the library.
+/// Calls `start` with the environment if the program can start with this library, otherwise with an environment without
+/// the library. Under a filter of system calls, the program's file is not read, and the environment stays unchanged.
 ///
 /// # Safety
 ///
@@ -186,7 +186,7 @@ fn start_without(environment: CStrings, preload: usize, start: impl FnOnce(CStri
     start(pointers.as_ptr())
 }
 
-/// Whether a program does not start with this library.
+/// Whether a program cannot start with this library in `$LD_PRELOAD`.
 fn is_other(name: &CStr, is_searched: bool) -> bool {
     let mut path = [0; LONGEST_PATH];
     let mut place = match is_searched && !name.to_bytes().contains(&b'/') {

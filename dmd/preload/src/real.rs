@@ -1,7 +1,7 @@
 //! The functions that the program would have called without this library.
 //!
 //! `dlsym` looks each name up in the libraries that come after this one. This library does not call glibc's functions
-//! by their private names: then it would skip another allocator that is loaded before glibc.
+//! by their private names: such a call would skip another allocator that is loaded before glibc.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, Ordering};
@@ -269,9 +269,10 @@ pub(crate) fn dlsym_address() -> *mut c_void {
     found
 }
 
-/// Looks a function up in the libraries after this one. Returns null if no library has a function of this name. In a
-/// process that was running before, the libraries after this one are not those that the program uses: the function is
-/// the one that the program calls.
+/// The function that the program would call without this library; null if no library has a function of this name. If
+/// this library was preloaded, searches the libraries after this one. If it was loaded into a running process, the
+/// libraries after it are not those that the program uses. So this function asks the loader for the program's own
+/// function.
 fn behind(name: &CStr) -> *mut c_void {
     if injected::is_injected() {
         return injected::program_function(name);

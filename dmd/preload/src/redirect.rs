@@ -1,12 +1,13 @@
-//! Redirects the names of the C library, in all loaded objects, to the functions of this library, and back.
+//! Redirects all loaded objects' references to functions of the C library to the functions of this library, and back.
 //!
 //! An object reaches a function of another object through a word that the loader has set: a relocation with the
-//! function's name says where. Such a word changes from the real function (or the object's own stub, which looks the
-//! function up at the first call) to the function here by one aligned store, while the program's threads run. The
-//! loader, this library and words with another value stay as they are.
+//! function's name contains the position of the word. The word holds the address of the real function, or of the
+//! object's own stub, which looks the function up at the first call. One aligned store replaces this address by the
+//! address of the function here, while the program's threads run. The loader, this library and words with other values
+//! stay as they are.
 //!
-//! The order decides what the engine may miss: functions that free are redirected first, so that each block that a
-//! function here has allocated is also freed here. The way back has the reverse order.
+//! Functions that free are redirected first, so that each block that a function here has allocated is also freed here.
+//! The way back has the reverse order.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ops::Range;
@@ -35,7 +36,7 @@ pub(crate) struct RedirectCounts {
     pub(crate) objects: usize,
 }
 
-/// A name with the function here.
+/// The name of a function of the C library, with the function of this library that replaces it.
 struct Hook {
     name: &'static CStr,
     here: *const c_void,
@@ -67,8 +68,8 @@ macro_rules! hooks {
     };
 }
 
-/// The functions of this library that stand for functions of the C library. The registration of destructors of
-/// thread-locals is left out: only this library's own threads need it.
+/// The functions of this library that replace functions of the C library. `__cxa_thread_atexit_impl` is left out: only
+/// the engine threads need the function of this library, and they call it without a redirection.
 static HOOKS: &[Hook] = hooks! {
     ENDS: malloc::free_attached as c"free", malloc::free_attached as c"cfree";
     MOVES: malloc::realloc, malloc::reallocarray;
@@ -89,17 +90,18 @@ static HOOKS: &[Hook] = hooks! {
         later_objects::dlopen, later_objects::dlmopen, later_objects::dlvsym, plugins::dlsym;
 };
 
-/// The most hooks that [`REAL`] has room for.
+/// The maximum number of hooks.
 const MOST: usize = 64;
 
-/// The function that the program calls by the name of the hook with the same index.
+/// For the hook with the same index: the function that the program calls by the hook's name.
 static REAL: [AtomicPtr<c_void>; MOST] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST];
 
-/// What words other than those for calls contain instead: in a program at a fixed address, it may be the address of a
-/// stub in the executable. The stub's own word is redirected.
+/// For the hook with the same index: the address in words that are not for calls. In a program at a fixed address, it
+/// may be the address of a stub in the executable instead of the function. The word that the stub reads is redirected.
 static ADDRESSES: [AtomicPtr<c_void>; MOST] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST];
 
-/// The count of objects that the loader had added when all objects were last redirected.
+/// The number of objects that the loader had added until the last redirection. It is one less if an object was not
+/// ready, so that a later look redirects again.
 static SEEN: AtomicU64 = AtomicU64::new(0);
 /// The number of times that a look at new objects was repeated because one of them was not ready.
 static REPEATED: AtomicUsize = AtomicUsize::new(0);
@@ -126,7 +128,7 @@ struct SlotObject {
     read_only: Range<usize>,
 }
 
-/// The words to change, and what must stay.
+/// The words to change, and the objects and pages that decide which words these are.
 struct SlotSearch {
     direction: Direction,
     /// Objects at these addresses are left out: the loader, the kernel's object and this library.
@@ -145,9 +147,10 @@ struct SlotSearch {
 ///
 /// # Errors
 ///
-/// If the system does not allow the change: the reason.
+/// Returns the reason if the system does not allow the change.
 pub(crate) fn redirect(direction: Direction) -> Result<RedirectCounts, String> {
-    // Later calls do not look names up again: a failed look-up would remove an error that the program waits for.
+    // Later calls do not look names up again: a failed look-up would remove an error that the program has not yet read
+    // with `dlerror`.
     if REAL[0].load(Ordering::Relaxed).is_null() {
         for ((real, address), hook) in REAL.iter().zip(&ADDRESSES).zip(HOOKS) {
             address.store(program_address(hook.name), Ordering::Relaxed);
@@ -188,9 +191,10 @@ pub(crate) fn moved() -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Redirects words that a stub has set meanwhile. Only an engine thread calls this, some time after a redirection.
+/// Redirects the words of [`LAZY`] that a stub has set to the real function. Only an engine thread calls this function,
+/// some time after a redirection.
 pub(crate) fn redirect_late_stubs() {
-    // The lock is held for all of it, so that the way back does not begin meanwhile.
+    // The lock is held until the end, so that the way back does not start meanwhile.
     let mut lazy = LAZY.lock().unwrap_or_else(PoisonError::into_inner);
     for slot in lazy.drain(..) {
         let real = REAL[slot.hook].load(Ordering::Relaxed).addr();
@@ -227,7 +231,7 @@ pub(crate) fn has_new_objects() -> bool {
     added != SEEN.load(Ordering::Relaxed)
 }
 
-/// The loader keeps all objects loaded during the first call of this function, which does all the work.
+/// Finds all words and changes them. The loader calls this function, and keeps all objects loaded until it returns.
 unsafe extern "C" fn with_loader_held(info: *mut libc::dl_phdr_info, _: usize, search: *mut c_void) -> c_int {
     // SAFETY: the loader passes a record that is valid during the call.
     let added = unsafe { (*info).dlpi_adds };
@@ -259,7 +263,8 @@ unsafe extern "C" fn add_object(info: *mut libc::dl_phdr_info, _: usize, search:
 struct ObjectTables {
     symbols: usize,
     strings: usize,
-    /// The address and the size of the relocations: those of functions, and all others.
+    /// The addresses and sizes of two tables of relocations: the table for calls of functions, and the table of all
+    /// other relocations.
     relocations: [(usize, usize); 2],
 }
 
@@ -271,7 +276,8 @@ const PLT_RELA: i64 = 23;
 const PLT_RELA_SIZE: i64 = 2;
 const GNU_RELRO: u32 = 0x6474_e552;
 
-/// The relocations that set a word to the address of a function: by a stub's first call, and at once.
+/// The kinds of relocations that set a word to the address of a function: at the first call through a stub, or when the
+/// object is loaded.
 #[cfg(target_arch = "x86_64")]
 mod kind {
     pub(super) const JUMP_SLOT: u64 = 7;
@@ -300,7 +306,7 @@ impl SlotSearch {
             let first = start_of(header) & !(page - 1);
             first..(start_of(header) + header.p_memsz as usize) & !(page - 1)
         });
-        // Until the loader has set all words of an object, it can write these pages.
+        // These pages become read-only when the loader has set all words of the object.
         if !relro.is_empty() && !self.is_read_only(&relro) {
             self.is_early = true;
             return;
@@ -325,7 +331,7 @@ impl SlotSearch {
                 let [real, address] =
                     [&REAL, &ADDRESSES].map(|functions| functions[hook].load(Ordering::Relaxed).addr());
                 let is_for_calls = kind == JUMP_SLOT;
-                // An object that defines the function itself may call its own one, which must not change.
+                // If the object itself defines the function, the word may hold that function, and must not change.
                 let is_lazy = is_for_calls && (start..end).contains(&value) && !tables.defines(symbol);
                 let is_due = match self.direction {
                     Direction::Here => value == real || value == address || is_lazy,
@@ -413,7 +419,7 @@ impl ObjectTables {
     }
 }
 
-/// Reads the dynamic section. glibc's loader replaces most of its addresses by those in memory.
+/// Reads the dynamic section. glibc's loader has replaced most of its file addresses by addresses in memory.
 fn tables(at: usize, count: usize, bias: usize, object: Range<usize>) -> ObjectTables {
     let mut tables = ObjectTables::default();
     let address = |value: usize| if object.contains(&value) { value } else { bias.wrapping_add(value) };

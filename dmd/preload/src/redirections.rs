@@ -51,7 +51,7 @@ impl RedirectFailure {
 pub(crate) enum RunningThreads {
     /// No other thread can be in the code.
     None,
-    /// Only words may be changed.
+    /// Other threads may be in the code: only words may be changed.
     Some,
     /// Another process stops all threads afterwards, and makes the changes of a plan with changes in code.
     Stopped,
@@ -62,7 +62,7 @@ impl RunningThreads {
     pub(crate) fn now() -> Self {
         let before = engine_threads();
         let tasks = std::fs::read_dir("/proc/self/task").map_or(usize::MAX, Iterator::count);
-        // An engine thread that starts or ends meanwhile must not be taken for a thread of the program, or for none.
+        // If an engine thread starts or ends meanwhile, the two counts do not fit together: assume that threads run.
         if engine_threads() == before && tasks <= 1 + before { Self::None } else { Self::Some }
     }
 }
@@ -74,7 +74,7 @@ enum MemoryChange {
     Code { at: usize, old: [u8; 4], new: [u8; 4] },
 }
 
-/// Redirections that are in effect.
+/// The changes of a plan that was applied. They can be undone and redone.
 pub(crate) struct AppliedPlan {
     changes: Vec<MemoryChange>,
     /// The addresses of functions, each with the address of its hook.
@@ -108,7 +108,8 @@ pub(crate) fn apply(
     }
     let mut stubs = if has_code { Some(NearStubs::map(object, entries.len())?) } else { None };
     let mut changes = Vec::new();
-    // While other threads run, a block that a hook has allocated must find its end at a hook.
+    // References to functions that free come first: while other threads run, a hook must free each block that a hook
+    // has allocated.
     let mut references: Vec<&Reference> = plan.references.iter().collect();
     references.sort_by_key(|reference| {
         plan.functions[usize::from(reference.function)].function.call != FunctionCall::Free
@@ -203,7 +204,7 @@ fn read_code(at: usize) -> [u8; 4] {
     unsafe { with_exposed_provenance::<[u8; 4]>(at).read_unaligned() }
 }
 
-/// Adds the changes for a reference in code. `None` if the stub is too far away.
+/// Adds the changes for a reference in code. Returns `None` if the stub is too far away.
 fn add_code_changes(
     reference: &Reference,
     at: usize,
@@ -235,7 +236,7 @@ fn add_code_changes(
     Some(())
 }
 
-/// Pages near an object with jumps to hooks. A distance in the object's code does not reach the hooks themselves.
+/// Pages with jumps to hooks, near an object: a distance in the object's code does not reach the hooks themselves.
 struct NearStubs {
     start: usize,
     code: Vec<u8>,
@@ -331,15 +332,15 @@ impl CodeMemory {
         }
         if protect(at, 8, protection | libc::PROT_WRITE) {
             word.store(new, Ordering::Release);
-            // If the page stays writable, the program runs on as well.
+            // An error does not matter: the program also runs if the page stays writable.
             protect(at, 8, protection);
             return true;
         }
         self.write_file(at, &new.to_ne_bytes())
     }
 
-    /// Writes through the kernel: the protection of code stays as it is. A system that forbids this might also refuse to
-    /// make a page executable again.
+    /// Writes through the kernel: the protection of code stays as it is. A system that forbids this might also refuse
+    /// to make a page executable again.
     fn write_code(&mut self, at: usize, code: &[u8]) -> bool {
         let written = self.write_file(at, code);
         if written {

@@ -27,7 +27,7 @@ impl KnownObject {
     }
 }
 
-/// All files that were looked at and are still loaded.
+/// All files that were looked at. The entry of an unloaded file stays until another file is loaded at its place.
 static KNOWN: Mutex<Vec<KnownObject>> = Mutex::new(Vec::new());
 
 /// Hooks the allocators of all loaded files. Called once, before the program's own code runs.
@@ -76,9 +76,9 @@ fn is_this_library(object: &LoadedObject) -> bool {
     object.contains((hook_all as fn()) as usize)
 }
 
-/// Hooks the allocators of a file. Of the libraries that are loaded at the start, hardly any has an allocator, and most
-/// have no symbols: these are not searched for texts.
-/// `each` gets each allocator that is found.
+/// Hooks the allocators of a file. `each` gets each allocator that is found. If `without_symbols` is false, a file
+/// without a symbol table is skipped: most libraries that are loaded at the start have neither a symbol table nor an
+/// allocator.
 fn hook(
     object: &LoadedObject,
     without_symbols: bool,
@@ -133,7 +133,7 @@ fn hook_family(
     (LinkedAllocator { name, place, functions, references, obstacle }, applied.ok())
 }
 
-/// A file of a program that was running before, with its hooked allocators.
+/// A file of an attached program, with its hooked allocators.
 struct AttachedObject {
     object: LoadedObject,
     /// The plans, each with the name of its allocator.
@@ -145,7 +145,7 @@ impl AttachedObject {
         (self.object.distance, &self.object.path) == (object.distance, &object.path)
     }
 
-    /// The plans that can change now: code changes only while no other thread runs.
+    /// The plans that can be applied or undone now: code can change only while no other thread runs.
     fn changeable(&self, threads: RunningThreads) -> impl Iterator<Item = &AppliedPlan> {
         let plans = self.plans.iter().map(|(_, plan)| plan);
         plans.filter(move |plan| threads == RunningThreads::None || !plan.has_code())
@@ -210,7 +210,7 @@ pub(crate) fn attach_to(objects: Vec<LoadedObject>, threads: RunningThreads) -> 
     text
 }
 
-/// Undoes [`attach_to`]. Hooks in code stay if other threads run: they record nothing any more.
+/// Undoes [`attach_to`]. If other threads run, hooks in code stay, but record nothing any more.
 pub(crate) fn detach(threads: RunningThreads) {
     let objects = all();
     let attached = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,6 @@
 //! Calls by which a program counts its threads: the folder `/proc/self/task` has two links plus one for each thread.
-//! The engine's threads end for the time of such a call. Sandboxes, for example Chromium's, refuse to start in a
-//! process with a second thread.
+//! The engine's threads end before such a call, and start again after it. Sandboxes, for example Chromium's, refuse to
+//! start in a process with a second thread.
 //!
 //! Programs that read the folder, or the count in `/proc/self/stat` or `/proc/self/status`, find the engine threads.
 

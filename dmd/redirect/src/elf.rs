@@ -91,7 +91,7 @@ pub struct SymbolTable<'f> {
     names: &'f [u8],
 }
 
-/// The number of at most 8 bytes at a position.
+/// The little-endian number in `length` bytes at a position. `length` is at most 8.
 pub(crate) fn number(bytes: &[u8], at: u64, length: usize) -> Option<u64> {
     let at = usize::try_from(at).ok()?;
     let bytes = bytes.get(at..at.checked_add(length)?)?;
@@ -127,7 +127,7 @@ impl<'f> ElfFile<'f> {
         number(self.bytes, at, length)
     }
 
-    /// The bytes of a part of the file. `None` if the file ends before it.
+    /// The bytes of a part of the file. `None` if the file ends before the end of the part.
     pub(crate) fn part(&self, offset: u64, length: u64) -> Option<&'f [u8]> {
         let offset = usize::try_from(offset).ok()?;
         self.bytes.get(offset..offset.checked_add(usize::try_from(length).ok()?)?)
@@ -203,7 +203,8 @@ impl<'f> ElfFile<'f> {
         self.symbols_of(SYMBOL_TABLE)
     }
 
-    /// The symbols that other files can use (`.dynsym`). `None` for a program, whose own references come first.
+    /// The symbols that other files can use (`.dynsym`). `None` for a program: the loader searches the program first,
+    /// so the program's references lead to its own functions.
     pub(crate) fn library_symbols(&self) -> Option<SymbolTable<'f>> {
         let is_program = self.segments().any(|segment| segment.kind == INTERPRETER);
         if is_program { None } else { self.symbols_of(DYNAMIC_SYMBOLS) }

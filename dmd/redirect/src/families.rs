@@ -65,7 +65,7 @@ const fn function(name: &'static str, call: FunctionCall) -> AllocatorFunction {
 /// An allocator with the names of its functions.
 #[derive(Debug)]
 pub struct AllocatorFamily {
-    /// The name for people.
+    /// The name in messages.
     pub name: &'static str,
     /// Precedes the names of all functions of the table.
     pub prefix: &'static str,
@@ -73,8 +73,8 @@ pub struct AllocatorFamily {
     pub functions: &'static [AllocatorFunction],
     /// The function that returns the usable size of a live block.
     pub usable_size: Option<&'static str>,
-    /// Functions whose effect on blocks no hook can follow. A program that calls one of them is refused. `*` stands for
-    /// the rest of a name that is not in `functions`.
+    /// Functions whose effect on blocks no hook can follow. If a program calls one of them, the allocator is not
+    /// hooked. A name that ends in `*` stands for all names with this start, except for those in `functions`.
     pub unsupported: &'static [&'static str],
     /// The start of a name that each program with this allocator contains, and no other program.
     pub marker: &'static str,
@@ -100,7 +100,8 @@ impl AllocatorFamily {
             || rest.is_some_and(|rest| self.functions.iter().any(|function| function.name.as_bytes() == rest))
     }
 
-    /// Says, before a reason, that blocks are missing.
+    /// The first part of the message about an allocator that is not hooked: which blocks are missing. The reason
+    /// follows.
     pub fn gap(&self) -> &'static str {
         if core::ptr::eq(self, &raw const FAMILIES[SHIMS]) {
             "blocks that it does not take from malloc are not recorded"
@@ -318,7 +319,7 @@ const RUST: &[AllocatorFunction] = &[
 /// family.
 pub(crate) const SHIMS: usize = 7;
 
-/// All allocators. The Rust shims have names that differ by compiler.
+/// All allocators. The symbols of Rust's own functions differ by compiler; the table contains their plain names.
 pub static FAMILIES: [AllocatorFamily; 8] = [
     AllocatorFamily {
         name: "jemalloc",

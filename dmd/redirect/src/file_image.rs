@@ -1,4 +1,4 @@
-//! A file as the loader would load it, from the file alone.
+//! A file as the loader would load it, computed from the file's contents without loading it.
 
 use crate::elf::{DYNAMIC, EXECUTABLE, ElfFile, Machine, Segment, number};
 use crate::references::{CodeSegment, LoadedImage};
@@ -50,8 +50,8 @@ impl<'f> FileImage<'f> {
         let symbols = self.dynamic(SYMBOLS).and_then(|address| self.bytes_from(address)).unwrap_or_default();
         for entry in entries.get(..length)?.chunks_exact(24) {
             let [at, info, addend] = [0, 8, 16].map(|field| number(entry, field, 8).unwrap_or_default());
-            // All relocations that store the address of a symbol of this file, or an address of the file, store the sum
-            // of the symbol's address and the addend.
+            // A relocation that stores an address of this file stores the sum of the symbol's address and the addend.
+            // Without a symbol, the sum is the addend alone.
             let symbol = (info >> 32) * 24;
             let value = number(symbols, symbol + 8, 8).filter(|_| symbol != 0).unwrap_or_default();
             each(at, value.wrapping_add(addend));

@@ -6,8 +6,8 @@
 //! reference, so that it leads to a hook. The functions themselves stay as they are, so a hook calls the original by
 //! its address.
 //!
-//! A plan is all or nothing: if one reference of an allocator cannot be redirected, there is a [`RefusalReason`]
-//! instead of a plan. If a hook saw allocations but missed frees, every figure would be wrong.
+//! A plan is all or nothing: if one reference to an allocator's functions cannot be redirected, there is a
+//! [`RefusalReason`] instead of a plan. If a hook saw allocations but missed frees, every figure would be wrong.
 //!
 //! The crate only reads: files ([`elf`]), and the bytes of segments. All addresses are addresses of the file. In a
 //! process, the caller adds the distance at which the loader placed the file.

@@ -72,7 +72,7 @@ pub enum RefusalReason {
     Inlined,
     /// The library exports this function, so other files may call it.
     Exported(AllocatorFunctionName),
-    /// A part of the code may be a call of this function, or not.
+    /// It is unclear whether a part of the code calls this function.
     UnclearCode(AllocatorFunctionName),
 }
 
@@ -124,8 +124,8 @@ impl fmt::Display for AllocatorPlan {
     }
 }
 
-/// Finds the allocators of a file that the program uses. `symbols` is the file itself, or its debug file. `image` is
-/// the file as the loader loads it. Without a symbol table, an allocator is recognized by its texts.
+/// Finds the allocators in a file to whose functions the file refers. `symbols` is the file itself, or its debug file.
+/// `image` is the file as the loader loads it. Without a symbol table, an allocator is recognized by its texts.
 pub fn plan_redirects(
     file: &ElfFile<'_>,
     symbols: &ElfFile<'_>,
@@ -155,7 +155,7 @@ pub fn plan_redirects(
 }
 
 /// The number of words of an image that hold the address of an allocator's function. While the loader still relocates a
-/// file, memory has fewer than the file.
+/// file, the image in memory has fewer such words than the image of the file.
 pub fn count_words(symbols: &ElfFile<'_>, image: &dyn LoadedImage) -> usize {
     let Some(table) = symbols.symbols() else { return 0 };
     let found = AllocatorSymbols::find(&table);
@@ -164,8 +164,8 @@ pub fn count_words(symbols: &ElfFile<'_>, image: &dyn LoadedImage) -> usize {
     Targets::new(&addresses).words(image).len()
 }
 
-/// Whether Rust's function for allocations calls `malloc` itself: then `malloc`'s hook records all blocks. With `lto`, the
-/// default allocator is inlined into it, so it has no name any more.
+/// Whether `__rust_alloc` calls `malloc` directly: then `malloc`'s hook records all blocks. With `lto`, the default
+/// allocator is inlined into `__rust_alloc`, so the default allocator has no symbol any more.
 fn calls_malloc(file: &ElfFile<'_>, table: &SymbolTable<'_>, image: &dyn LoadedImage) -> bool {
     let slots = FileImage::new(*file).imported_slots(b"malloc");
     shim_bodies(table, image)
@@ -218,8 +218,8 @@ fn shim_bodies<'t, 'b>(
 }
 
 /// Whether other code may contain copies of Rust's functions for allocating and freeing. A copy refers to the same
-/// addresses as the function: to what the allocator calls, or to its data. A crate that defines its allocator may
-/// inline the functions even without link-time optimization.
+/// addresses as the function: to functions that the allocator calls, or to the allocator's data. A crate that defines
+/// its allocator may inline the functions even without link-time optimization.
 fn may_be_inlined(table: &SymbolTable<'_>, image: &dyn LoadedImage) -> bool {
     if image.machine() != Machine::X86_64 {
         return true;
@@ -234,7 +234,7 @@ fn may_be_inlined(table: &SymbolTable<'_>, image: &dyn LoadedImage) -> bool {
         let elsewhere =
             code.iter().flat_map(|segment| targets.distances(segment)).filter(|(at, _)| !is_part(*at));
         let shared: BTreeSet<u16> = elsewhere.map(|(_, target)| target).collect();
-        // An address to which no other code refers proves that there is no copy.
+        // A copy refers to all these addresses. So if other code refers to fewer of them, there is no copy.
         shared.len() == addresses.iter().collect::<BTreeSet<_>>().len()
     })
 }
@@ -296,7 +296,7 @@ fn references_of(
             return Err(RefusalReason::Inlined);
         }
         let is_clear = !found.is_odd && is_clear(&code, found, enclosing);
-        // Four bytes that happen to equal an address, and are no operand.
+        // If the match is not an operand, its 4 bytes equal the address by chance.
         let is_immediate = found.reference.form == ReferenceForm::Code(CodeReference::Immediate);
         if !is_clear && is_immediate && !enclosing.name.is_empty() {
             continue;

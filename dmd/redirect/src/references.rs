@@ -50,7 +50,7 @@ pub trait LoadedImage {
     /// The processor.
     fn machine(&self) -> Machine;
 
-    /// Whether code may contain absolute addresses.
+    /// Whether the loader may place the file at any address. Code then contains no absolute addresses.
     fn is_relocatable(&self) -> bool;
 
     /// The segments with code.
@@ -74,9 +74,9 @@ pub(crate) struct CodeMatch {
     pub(crate) is_odd: bool,
 }
 
-/// The functions whose references are searched.
+/// The functions to which references are searched.
 pub(crate) struct Targets<'t> {
-    /// Their addresses.
+    /// The addresses of the functions.
     addresses: &'t [u64],
     least: u64,
     span: u64,
@@ -98,7 +98,8 @@ impl<'t> Targets<'t> {
         self.addresses.iter().position(|target| *target == address).map(|index| index as u16)
     }
 
-    /// The places in code of x86-64 that may contain the distance to a target, whatever the instruction, and the target.
+    /// The addresses in x86-64 code at which 4 bytes have the value of the distance to a target, with the index of the
+    /// target. The search ignores the instructions, so some of these bytes are not distances.
     pub(crate) fn distances(&self, segment: &CodeSegment<'_>) -> impl Iterator<Item = (u64, u16)> {
         let places = segment.bytes.windows(4).enumerate();
         places.filter_map(move |(at, bytes)| {
@@ -177,13 +178,14 @@ impl<'t> Targets<'t> {
             if page.wrapping_sub(self.least & !0xfff) > self.span.saturating_add(0xfff) {
                 continue;
             }
-            // The compiler may put other instructions between the two.
+            // The compiler may put other instructions between `adrp` and `add`.
             for (distance, next) in words(index * 4 + 4).take(MOST_BETWEEN).enumerate() {
                 if let Some((bytes, from)) = aarch64::added_bytes(next)
                     && from == register
                 {
                     if let Some(function) = self.at(page.wrapping_add(bytes)) {
-                        // Another `add` may use the same page, unless this one overwrites the register at once.
+                        // Another `add` may use the same page, unless this `add` directly follows `adrp` and overwrites
+                        // the register.
                         let is_alone = distance == 0 && next & 31 == register;
                         add(function, CodeReference::PagePair((distance as u8 + 1) * 4), !is_alone);
                     }

@@ -6,7 +6,7 @@ use crate::families::{AllocatorFamily, FAMILIES, SHIMS};
 /// The functions of a family that a file defines.
 #[derive(Debug, Default)]
 pub(crate) struct FamilyFunctions {
-    /// The index in the family's table, and the address.
+    /// For each function: its index in the family's table, and its address.
     pub(crate) functions: Vec<(u16, u64)>,
     /// Parts and copies that a compiler made of functions.
     pub(crate) copies: Vec<(u16, u64)>,
@@ -14,7 +14,7 @@ pub(crate) struct FamilyFunctions {
     pub(crate) usable_size: Option<u64>,
     /// Whether the file contains the family's marker.
     pub(crate) is_marked: bool,
-    /// A function with a name that has two addresses.
+    /// The index of a function whose name occurs with two addresses.
     pub(crate) ambiguous: Option<u16>,
 }
 
@@ -57,7 +57,7 @@ impl AllocatorSymbols {
         for (family, found) in FAMILIES.iter().zip(&mut self.families) {
             found.is_marked |= symbol.name.starts_with(family.marker.as_bytes());
         }
-        // Most symbols are names of Rust functions.
+        // Most symbols are names of other functions in Rust or C++.
         if symbol.name.starts_with(b"_ZN")
             || symbol.name.starts_with(b"_RN") && !symbol.name.starts_with(b"_RNvC")
         {

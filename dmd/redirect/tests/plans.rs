@@ -181,7 +181,7 @@ fn code_of_aarch64() {
 fn what_cannot_be_redirected_is_refused() {
     let (code, symbols) = x86_64();
     let with = |more: &[(&'static str, u64, u64)]| [&symbols[..], more].concat();
-    // No one refers to the functions.
+    // The program does not refer to the functions.
     let (unused, functions) = (vec![0xc3; 64], &[symbols[0], symbols[1], symbols[3]][..]);
     assert!(lines(&file(X86_64, &unused, &[], functions)).is_empty());
     // Two functions have one name.
@@ -190,7 +190,7 @@ fn what_cannot_be_redirected_is_refused() {
     // A function that a hook cannot follow is called.
     let line = &lines(&file(X86_64, &code, &[CODE + 20], &with(&[("mi_heap_destroy", CODE + 20, 1)])))[0];
     assert!(line.contains("the program calls mi_heap_destroy, "), "{line}");
-    // A program with functions of the same names, and without the allocator.
+    // The program has functions with the same names, but does not contain the allocator.
     assert!(lines(&file(X86_64, &code, &[], &symbols[..3])).is_empty());
     // A compiler made a copy of a function, which the program calls.
     let line = &lines(&file(X86_64, &code, &[CODE + 20], &with(&[("mi_free.constprop.0", CODE + 20, 1)])))[0];

@@ -1,10 +1,10 @@
 //! The engine in a process that runs already: `about-memory attach` has loaded `libdmd.so` into it.
 //!
-//! The engine waits, like one with `--wait-for-track`, and an attachment is a session without a peer. So blocks from
-//! before the attachment stay unknown, and a process can be attached to again.
+//! As with `--wait-for-track`, the engine records nothing until a session of tracking starts. An attachment is such a
+//! session, without a peer. So blocks from before the attachment stay unknown, and a process can be attached to again.
 //!
-//! A thread of the program makes these calls at a moment that it has not chosen: its timed system calls must continue
-//! afterwards. So no code here sleeps.
+//! A thread of the program makes these calls, perhaps in the middle of a system call with a time limit. After a sleep
+//! here, the kernel could not continue this system call correctly. So no code here sleeps.
 
 use core::ffi::CStr;
 use core::time::Duration;
@@ -20,13 +20,13 @@ use crate::system::errno::keeping_errno;
 use crate::system::slot::Inside;
 use crate::system::{engine_threads, error_numbers, process};
 
-/// The wishes of the process that attaches.
+/// The options of an attachment.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct AttachOptions<'a> {
-    /// The mean distance of samples in bytes; 0 records every block.
+    /// The mean distance of samples in bytes; 0 records every block. A recording always has every block.
     pub sample_bytes: u64,
-    /// The absolute path of the recording, if there is to be one.
+    /// The absolute path of the recording; `None` for no recording.
     pub record: Option<&'a CStr>,
     /// Whether the engine records nothing until a request asks for it.
     pub waits: bool,
@@ -41,7 +41,7 @@ impl<'a> AttachOptions<'a> {
     }
 }
 
-/// The reason why the engine does not start.
+/// The reason why an attachment fails.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum AttachRefusal {
@@ -55,11 +55,12 @@ pub enum AttachRefusal {
     Recording(i32),
 }
 
-/// Starts to answer requests and to record. The first call starts the engine.
+/// Starts to answer requests and, unless the options ask the engine to wait, to record. The first call starts the
+/// engine.
 ///
 /// # Errors
 ///
-/// Returns the reason if the engine does not start. It then records nothing.
+/// Returns the reason if the engine cannot start to answer requests or to record.
 pub fn attach(options: &AttachOptions<'_>) -> Result<(), AttachRefusal> {
     let _inside = Inside::deeper();
     keeping_errno(|| {
@@ -112,8 +113,8 @@ fn begin(options: &AttachOptions<'_>) -> Result<(), AttachRefusal> {
     }
 }
 
-/// Stops to record and to answer requests. The engine waits for the next attachment. Returns whether it recorded or
-/// waited for requests before the call.
+/// Stops recording and answering requests, if an attachment or `--wait-for-track` started the engine. The engine then
+/// waits for the next attachment. Returns whether it recorded or waited for requests before the call.
 pub fn detach() -> bool {
     let _inside = Inside::deeper();
     keeping_errno(|| {
@@ -135,7 +136,7 @@ pub fn after_a_moment(body: fn()) {
     });
 }
 
-/// Runs code on a thread of the engine.
+/// Runs code on a thread of the engine. Returns false if no such thread can start.
 pub fn on_engine_thread(body: impl FnOnce() + Send + 'static) -> bool {
     static NAME: &CStr = c"about-memory";
     let _inside = Inside::deeper();

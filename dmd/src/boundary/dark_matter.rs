@@ -1,5 +1,5 @@
-//! Starts and ends collections of reports, and computes the rows for blocks that a collection did not report. Only the
-//! collection that owns the marks gets rows (see [`runs`](crate::tables::runs)).
+//! Starts and ends collections of reports, and computes the rows of dark matter: blocks that a collection did not
+//! report, or reported twice. Only the collection that owns the marks gets rows (see [`runs`](crate::tables::runs)).
 
 use memory_reporter::engine_abi::{DarkRow, RowsOutcome};
 

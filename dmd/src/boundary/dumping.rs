@@ -23,7 +23,7 @@ use crate::tables::stack;
 /// The result of the C functions if DMD does not record.
 pub(crate) const NOT_RUNNING: c_int = -1;
 
-/// The number of dumps written so far.
+/// The number of dumps started so far.
 static DUMPS: AtomicUsize = AtomicUsize::new(0);
 
 /// Notes that this copy of the library is preloaded and so has the hooks.
@@ -48,13 +48,14 @@ pub(crate) unsafe extern "C" fn local_dump(path: *const c_char) -> c_int {
     unsafe { write(path) }
 }
 
-/// Writes a dump with reports, unless this is a signal handler that has interrupted an allocation.
+/// Writes a dump with reports, unless the caller is a signal handler that has interrupted an allocation.
 ///
 /// # Safety
 ///
 /// The path is null or ends in 0.
 pub(crate) unsafe fn local_report_and_dump(path: *const c_char, deadline: Option<Duration>) -> c_int {
-    // Reporters allocate. They could wait forever for an allocator that a signal handler has interrupted.
+    // Reporters allocate. In a signal handler that has interrupted an allocation, they could wait forever for a lock
+    // that this allocation holds.
     if slot().guard.is_set() || (ENGINE.is_preloaded() && stack::is_interrupted_here()) {
         return error_numbers::BUSY;
     }
@@ -126,7 +127,7 @@ pub(crate) unsafe extern "C" fn local_reset(options: *const c_char) -> c_int {
     }
     // SAFETY: the caller passes a string that ends in 0.
     let words = unsafe { CStr::from_ptr(options) }.to_bytes();
-    // The options contain references to the words.
+    // The options keep references to the words, so the words are never freed.
     let words: &'static [u8] = {
         let _inside = Inside::deeper();
         Box::leak(words.to_vec().into_boxed_slice())
@@ -170,7 +171,8 @@ pub(crate) fn process_ends() {
         return;
     }
     if slot().guard.is_set() {
-        // A signal handler has interrupted an allocation and ends the process: the allocation never continues.
+        // A signal handler has interrupted an allocation and ends the process. The allocation never continues: if it
+        // holds a lock, a dump would wait forever for this lock.
         if !fork::locks_are_free() {
             return log::say_failure(format_args!(
                 "no dump: the process ends in the middle of an allocation"
@@ -205,7 +207,8 @@ pub(crate) fn process_ends() {
     recording::process_ends();
 }
 
-/// Writes the dump and the recording before the process becomes another program, since they would be lost.
+/// Sends the dump to the peer of a session of tracking, and writes the events of the recording, before the process
+/// becomes another program: afterwards, the data would be lost. A dump of `--dump-at-exit` is not written.
 #[cfg(engine = "native")]
 pub fn program_is_replaced() {
     // If this is a signal handler that has interrupted the engine, this thread may hold locks of the engine. If a
@@ -231,7 +234,7 @@ fn dump_to_peer() {
     });
 }
 
-/// Retries until no other thread writes a dump or collects reports.
+/// Calls `write` again while another thread writes a dump or collects reports, at most [`TRIES`] times.
 fn last_dump(mut write: impl FnMut() -> c_int) {
     for _ in 0..TRIES {
         if write() != error_numbers::BUSY {

@@ -11,7 +11,8 @@
 //! (`execve`), it loses the signal: the timer ends with the old program.
 //!
 //! A process that ends by itself writes its dump after all code of the program has run. During this dump, these signals
-//! end the process at once ([`while_the_process_ends`]), unless the program ignores them.
+//! end the process at once ([`while_the_process_ends`]), unless the program ignores them. If the program handles or
+//! blocks one of them, a signal at the start of the dump has no effect: it may be the reason why the process ends.
 
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
@@ -46,18 +47,19 @@ static OWNER: AtomicU32 = AtomicU32::new(0);
 static ENDING_SINCE: AtomicU64 = AtomicU64::new(0);
 /// The process to which [`ENDING_SINCE`] applies.
 static ENDING_PROCESS: AtomicU32 = AtomicU32::new(0);
-/// Whether the program handles these signals itself, so that a signal may be the reason why the process ends.
+/// Whether the program handles or blocks one of these signals, so that a signal may be the reason why the process ends.
 static WAS_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// One request to end the process may arrive as two signals: `timeout` sends one to the process and one to its group.
+/// Signals within this time count as one request to end the process: `timeout` sends one signal to the process and one
+/// to its group.
 const ONE_REQUEST: Duration = Duration::from_millis(250);
 const RETRY: Duration = Duration::from_micros(100);
 const LONGEST_RETRIES: Duration = Duration::from_secs(1);
-/// The dump has a time limit: the signal may have interrupted code that holds a lock for which a reporter waits.
+/// The time limit of the dump: the signal may have interrupted code that holds a lock for which a reporter waits.
 const LONGEST_DUMP: Duration = Duration::from_secs(60);
 
-/// Whether this handler is needed: the options ask for a dump at the end of the process, or a session of tracking may
-/// ask for one.
+/// Whether this handler is needed: the options ask for a recording or for a dump at the end of the process, or a
+/// session of tracking may ask for one.
 fn is_wanted() -> bool {
     let options = ENGINE.setup().options;
     let may_leave = ENGINE.records() && (options.dump_at_exit || options.record.is_some());
@@ -89,8 +91,8 @@ fn action() -> libc::sigaction {
     let mut action = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
     action.sa_sigaction = handle as extern "C" fn(c_int) as usize;
     // A second signal interrupts the handler. The handler does not run on a signal stack: while the dump is written on
-    // another stack, the signal stack would be free, and the second signal would overwrite the frames of the first
-    // signal.
+    // another stack, the kernel would take the signal stack for unused, and the second signal would overwrite the
+    // frames of the first signal.
     action.sa_flags = libc::SA_RESTART | libc::SA_NODEFER;
     action
 }
@@ -105,7 +107,8 @@ impl HiddenHandler {
         ENDING.contains(&signal) && is_wanted() && BEGUN.load(Ordering::Relaxed) == 0
     }
 
-    /// The action to show to the program if the system returns this action.
+    /// The action that the program gets if the system returned the action `found`: the default action instead of the
+    /// handler here.
     pub fn seen(found: libc::sigaction) -> libc::sigaction {
         if found.sa_sigaction == action().sa_sigaction {
             // SAFETY: all zeros are a valid action: the default one.

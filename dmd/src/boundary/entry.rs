@@ -1,4 +1,4 @@
-//! The functions that a program calls, or a person in a debugger.
+//! The functions for programs, and for persons who call them in a debugger.
 
 use core::ffi::{c_char, c_int, c_void};
 use std::io;
@@ -10,14 +10,14 @@ use crate::boundary::{dumping, recorder};
 use crate::error::DumpError;
 use crate::system::error_numbers;
 
-/// Runs all memory reporters of the process, and writes which blocks they reported.
+/// Runs all memory reporters of the process. Then writes all live blocks, and which of them the reporters reported.
 ///
 /// Reports from before the call do not count. The file is JSON of version 5, gzipped if its name ends in `.gz`.
 ///
 /// # Errors
 ///
-/// Returns an error if DMD records nothing, if the file cannot be written, while another dump is written, and in a
-/// signal handler that interrupted an allocation.
+/// Returns an error if DMD records nothing, if the file cannot be written, if another dump is being written, or if the
+/// caller is a signal handler that interrupted an allocation.
 pub fn report_and_dump(path: impl AsRef<Path>) -> Result<(), DumpError> {
     let recorder = recorder::any();
     // SAFETY: `with_path` passes a string that ends in 0.
@@ -28,8 +28,8 @@ pub fn report_and_dump(path: impl AsRef<Path>) -> Result<(), DumpError> {
 ///
 /// # Errors
 ///
-/// Returns an error if DMD records nothing, if the file cannot be written, while another dump is written, and in a
-/// signal handler that interrupted this library while it held a lock.
+/// Returns an error if DMD records nothing, if the file cannot be written, if another dump is being written, or if the
+/// caller is a signal handler that interrupted this library while it held a lock.
 pub fn dump(path: impl AsRef<Path>) -> Result<(), DumpError> {
     let recorder = recorder::any();
     // SAFETY: `with_path` passes a string that ends in 0.
@@ -59,7 +59,8 @@ pub fn is_running() -> bool {
 
 /// Marks the block that starts at this address as reported. Returns its usable bytes, or 0 if no block starts there.
 ///
-/// Use it for foreign memory. A reporter that measures values marks their blocks by itself.
+/// Use it for blocks that no Rust value owns, such as blocks of a library in C. A reporter that measures values marks
+/// their blocks by itself.
 pub fn report<T: ?Sized>(block: *const T) -> usize {
     recorder::running_one().map_or(0, |recorder| recorder.report(block.cast(), false))
 }

@@ -1,7 +1,8 @@
 //! Answers requests in a process whose program does not link `memory-reporter`: `libdmd.so` has a copy of that crate.
 //!
-//! `ABOUT_MEMORY` switches it on, as for programs that link the crate. A program that links the crate connects when it
-//! starts, after `libdmd.so`, and then answers requests with its own reporters. Then the library stops answering.
+//! `libdmd.so` answers if `ABOUT_MEMORY` asks for it, as for programs that link the crate, and after
+//! `about-memory attach`. A program that links the crate connects when it starts, after `libdmd.so`, and then answers
+//! requests with its own reporters. Then the library stops answering.
 
 #[cfg(engine = "native")]
 use core::ffi::CStr;
@@ -16,7 +17,7 @@ use crate::system::engine_threads;
 
 static LISTENING: Mutex<Option<ListenGuard>> = Mutex::new(None);
 
-/// Engine threads, for the threads that listen and answer.
+/// Lets the threads that listen and answer run as engine threads.
 #[cfg(engine = "native")]
 static HOST: ThreadHost = ThreadHost {
     start: |body| engine_threads::start(&NAME, None, body),
@@ -27,7 +28,8 @@ static HOST: ThreadHost = ThreadHost {
 #[cfg(engine = "native")]
 static NAME: &CStr = c"about-memory";
 
-/// Starts to listen. The caller is inside the engine's guard, so that the engine does not record the thread's memory.
+/// Starts to listen. The caller is inside the engine's guard, so that the engine does not record the memory of the
+/// thread that listens.
 pub(crate) fn start(options: &ListenOptions) -> Result<(), ListenError> {
     #[cfg(engine = "native")]
     if engine_threads::are_possible() {

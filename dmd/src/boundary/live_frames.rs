@@ -13,10 +13,11 @@ use crate::tables::trace_id::TraceId;
 /// there keep the frames of the unloaded library.
 static KNOWN: Mutex<Option<ResolvedFrames>> = Mutex::new(None);
 
-/// The known frames of return addresses. Users are inside the engine's guard, so that the engine does not record
+/// The known frames of return addresses. Callers are inside the engine's guard, so that the engine does not record
 /// allocations made here.
 pub(crate) struct LiveFrames {
-    /// `None` while another thread uses the frames. After a fork, that thread may not exist in the child.
+    /// `None` if another thread uses the frames. A wait for it might never end: after a fork, that thread may not exist
+    /// in the child.
     shared: Option<MutexGuard<'static, Option<ResolvedFrames>>>,
     /// Used if `shared` is `None`.
     new: ResolvedFrames,

@@ -13,8 +13,8 @@ use crate::tables::logs::{LOGS, LogContents, LoggedAllocation, MOST};
 use crate::tables::observers::ObserverPlace;
 use crate::tables::thread;
 
-/// Opens a log. Returns its number, from 1. Returns 0 if there is no room for another log, and [`LOG_OF_SAMPLE`] if
-/// the engine takes a sample.
+/// Opens a log. Returns its number, from 1. Returns [`LOG_OF_SAMPLE`] if the engine takes a sample by bytes, and 0 if
+/// the engine does not record, or if there is no room or no memory for another log.
 pub(crate) extern "C" fn open(limits: LogLimits) -> u32 {
     match ENGINE.phase() {
         Phase::On => {}
@@ -65,7 +65,8 @@ fn index(log: u32) -> Option<usize> {
     (log as usize).checked_sub(1).filter(|log| *log < MOST)
 }
 
-/// Changes the limits of a log, for allocations from now on.
+/// Changes the limits of a log, for allocations from now on. Returns false and changes nothing if there is no memory
+/// for them, or if the log is closed.
 pub(crate) extern "C" fn limit(log: u32, limits: LogLimits) -> bool {
     let _inside = Inside::deeper();
     let Some(log) = index(log) else { return false };
@@ -80,8 +81,9 @@ pub(crate) fn state(log: u32) -> LogState {
     told(LOGS.state(log))
 }
 
-/// Calls `each` with the allocations of a log, and empties the log. Returns the state of the log. The engine does not
-/// record allocations of `each`. With `symbols`, it looks up the frames of all stacks at once.
+/// Calls `each` with the allocations of a log, and empties the log. Returns the state of the log before the call. The
+/// engine does not record allocations of `each`. With `symbols`, the function first looks up the frames of all stacks
+/// at once.
 pub(crate) fn drain(log: u32, symbols: bool, each: &mut dyn FnMut(&BlockRow)) -> LogState {
     let _inside = Inside::deeper();
     let Some(log) = index(log) else { return LogState::default() };

@@ -36,7 +36,7 @@ impl ForgottenMapping {
         self.0.is_some_and(|range| range.is_file)
     }
 
-    /// Records the mapping again: the kernel did not remove it.
+    /// Records the mapping again, if [`was_recorded`](Self::was_recorded) is true: the kernel did not remove it.
     pub fn restore(self) {
         if let Some(range) = self.0 {
             ENGINE.restore_mapping(range);

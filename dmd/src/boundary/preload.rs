@@ -91,7 +91,7 @@ pub fn prepare_engine_threads() {
     }
 }
 
-/// Starts the thread that writes the recording, if there is one.
+/// Starts the thread that writes the recording, if there is a recording.
 pub fn start_writer() {
     recording::start_writer();
 }
@@ -107,19 +107,20 @@ pub fn own_allocations(run: impl FnOnce()) {
     keeping_errno(run);
 }
 
-/// Notes an allocator that the program links statically, for dumps. Only one thread calls this.
+/// Stores an allocator that the program links statically. Dumps list it. Only one thread calls this at a time.
 pub fn add_linked_allocator(allocator: LinkedAllocator) {
     linked_allocators::add(allocator);
 }
 
-/// Calls an allocator that has its own hook. Other hooks do not record the blocks that it allocates.
+/// Calls an allocator that has its own hook. During the call, other hooks do not record the blocks that the allocator
+/// takes from them.
 #[inline(always)]
 pub fn within_allocator<T>(call: impl FnOnce() -> T) -> T {
     slot().guard.around(call)
 }
 
-/// Lets the preloaded library answer requests if it records and `ABOUT_MEMORY` asks for it. The library calls this
-/// once, before `main`.
+/// Lets the preloaded library answer requests if it records or waits for a request, and `ABOUT_MEMORY` asks for it. The
+/// library calls this once, before `main`.
 pub fn listen_if_asked() {
     if !may_record() || !memory_reporter::live::is_asked_to_listen() {
         return;

@@ -1,7 +1,8 @@
 //! Connects a hook or an entry point with the engine that records for this process.
 //!
-//! A program may have several copies of this library: one linked in, and one preloaded. One copy records for all: the
-//! preloaded copy, if this copy understands its table (see [`memory_reporter::engine_abi`]), or else the linked copy.
+//! A program may have several copies of this library: one linked in, and one preloaded. Calls in the linked copy go to
+//! the engine of the preloaded copy, if the linked copy understands its table (see [`memory_reporter::engine_abi`]).
+//! Otherwise they go to the engine of the linked copy.
 
 use core::alloc::Layout;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -47,8 +48,9 @@ pub(crate) fn has_no_record(block: *mut u8) -> bool {
     ENGINE.phase() == Phase::Sampling && ENGINE.has_no_record(block.addr()) && !internal_alloc::owns(block)
 }
 
-/// The engine that records; `None` if no engine records. The first call looks for a preloaded engine. If no engine
-/// is preloaded, the call starts an engine with these options, or with the options of `$DMD` if `options` is `None`.
+/// The engine that records; `None` if no engine records. The first call looks for a preloaded engine. If it finds none
+/// that it can use, it starts an engine with these options. It takes the options of `$DMD` if `options` is `None`, or
+/// if `$DMD` is set and `options` ask the engine to wait for a request.
 #[inline(always)]
 pub(crate) fn current(options: &Option<Options>) -> Option<Recorder> {
     if is_off() {
@@ -213,8 +215,8 @@ pub(crate) fn is_preloaded() {
     }
 }
 
-/// Returns the engine that records. If no engine records, returns the engine of this copy of the library: it refuses
-/// all calls.
+/// Returns the engine that records. If no engine records, returns the engine of this copy of the library, which then
+/// writes no dump.
 pub(crate) fn any() -> Recorder {
     running_one().unwrap_or(LOCAL)
 }
@@ -275,7 +277,7 @@ impl Recorder {
         moving
     }
 
-    /// Commits a move that this engine began. A process has only one engine, and it does not change.
+    /// Commits a move that this engine began: the hook keeps the [`Recorder`] during the move.
     #[inline(always)]
     pub(crate) fn commit_move(self, moving: &MovingBlock) {
         // SAFETY: `begin_move` filled the room.

@@ -61,7 +61,7 @@ pub(crate) fn live_blocks(each: &mut dyn FnMut(&BlockRow)) {
     }));
 }
 
-/// The Rust type of the blocks that a stack allocated.
+/// Calls `each` with the Rust type of the blocks that a stack allocated, if the functions of the stack show the type.
 #[cfg(feature = "analyze")]
 pub(crate) fn type_name(site: u64, each: &mut dyn FnMut(&str)) {
     let _inside = Inside::deeper();

@@ -18,7 +18,7 @@ use crate::tables::trace_id::TraceId;
 /// The label for code that reported a block by its address, without a path.
 const NO_PATH: &str = "(no path)";
 
-/// Blocks with the same values count together.
+/// The values of a block on which its row depends. Blocks with the same values count together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct UnreportedKind {
     requested: usize,
@@ -87,7 +87,7 @@ fn is_once(kind: &UnreportedKind) -> bool {
 /// The number of frames of each stack that one step looks up.
 const STEP: usize = 6;
 
-/// Adds the site and type of each stack.
+/// Adds the site and type of each stack to `dark_matter`. Returns the stacks as `dark_matter` knows them.
 fn add_sites(traces: FxHashSet<TraceId>, dark_matter: &mut DarkMatter) -> FxHashMap<TraceId, LiveStack> {
     let frames = |trace: TraceId| -> Vec<usize> { ENGINE.tree().frames(trace).collect() };
     let mut open: Vec<(TraceId, Vec<usize>)> =

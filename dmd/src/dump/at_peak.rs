@@ -21,7 +21,7 @@ pub(super) struct AtPeak {
     pub(super) sum: BlockAmount,
     /// Seconds from the start to the peak.
     pub(super) seconds: f64,
-    /// The sum of the stacks may differ from the peak by this many bytes.
+    /// The sum of the stacks differs from the peak by at most this many bytes.
     pub(super) within: u64,
     /// Stacks with bytes, the largest first.
     pub(super) stacks: DumpVec<(TraceId, BlockAmount)>,

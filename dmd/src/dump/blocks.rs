@@ -16,7 +16,7 @@ use crate::tables::dead_blocks::DeadKind;
 use crate::tables::mark::BlockReports;
 use crate::tables::trace_id::TraceId;
 
-/// All that a dump contains about a block, except its address.
+/// The values of a block by which a dump merges blocks: blocks with the same values are one entry of the dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct BlockKind {
     pub(super) requested: usize,
@@ -38,7 +38,7 @@ impl BlockKind {
     }
 }
 
-/// The maximum number of kinds for which the list reserves room in advance: 56 MiB of addresses. The maximum leaves
+/// The maximum number of kinds for which the list reserves room in advance: 72 MiB of addresses. The maximum leaves
 /// room for stacks of threads in a process whose address space is limited.
 const MOST_RESERVED: u64 = 1 << 20;
 
@@ -46,7 +46,7 @@ const MOST_RESERVED: u64 = 1 << 20;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KindAmount {
     pub(super) count: u64,
-    /// The bytes of live blocks without memory. All zero if the pages are not known.
+    /// The bytes of live blocks that are not in memory. All zero if the pages are not known.
     pub(super) absent: AbsentBytes,
 }
 
@@ -57,15 +57,15 @@ impl KindAmount {
     }
 }
 
-/// What a dump collects while it looks at all live blocks.
+/// The data that a dump collects while it looks at all live blocks.
 pub(super) struct LiveTotals {
     pub(super) stacks: LiveStacks,
-    /// The memory of the process; `None` if the kernel does not show it.
+    /// The memory of the process; `None` if it is not known, or if the options do not ask for it.
     pub(super) memory: Option<MemoryJoin>,
 }
 
-/// Calls `each` for every live block, and in cumulative mode for every freed block, while the lock of these blocks is
-/// held. Adds the live blocks to `totals`.
+/// Calls `each` for every live block, and adds it to `totals`. In cumulative mode, then calls `each` for every kind of
+/// freed block, while a lock of the freed blocks is held.
 pub(super) fn for_each(mode: Mode, totals: &mut LiveTotals, mut each: impl FnMut(BlockKind, KindAmount)) {
     totals.stacks = LiveStacks::new();
     if let Some(memory) = &mut totals.memory {

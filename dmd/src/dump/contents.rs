@@ -18,7 +18,8 @@ impl BlockReader {
         Self { memory: OwnMemory::open(), window: [0; WINDOW] }
     }
 
-    /// Calls `each` for the whole words of a block; a word that cannot be read is 0.
+    /// Calls `each` for the whole words of a block. If a piece of [`WINDOW`] bytes cannot be read completely, all its
+    /// words are 0.
     pub(super) fn for_each_word(
         &mut self,
         start: usize,

@@ -39,7 +39,7 @@ enum DumpTarget<'o> {
     Stream(File),
     #[cfg(target_os = "linux")]
     Peer(&'o SessionPeer),
-    /// The dump replaces a file of this name.
+    /// The dump replaces the file at `path`, if there is one.
     Named(UnfinishedFile),
     /// The dump gets the name with the number `which`, or the next name that no file has.
     Numbered { file: UnfinishedFile, names: &'o NumberedNames, which: u32 },
@@ -68,7 +68,8 @@ fn open_at(path: PathBuf) -> Result<DumpFile<'static>, (PathBuf, io::Error)> {
     }
 }
 
-/// Opens a file with a numbered name. A process overwrites its own dumps, and never the dumps of another process.
+/// Opens a file with a numbered name. A process overwrites its own dumps. It overwrites a dump of another process only
+/// if all [`MOST_OF_A_NUMBER`] names are taken.
 fn open_numbered(names: &NumberedNames) -> Result<DumpFile<'_>, (PathBuf, io::Error)> {
     if let Some(which) = names.taken() {
         return open_at(names.name(which));

@@ -25,7 +25,7 @@ pub(crate) use loaded::changes;
 #[derive(Debug, Default)]
 pub(crate) struct DumpModule {
     /// The loader's name for a library, or the path of the executable. If a later build is at the path now, the text
-    /// also contains the build.
+    /// also contains the start of this module's build id or sample.
     pub(crate) path: Vec<u8>,
     /// The address in the process minus the address in the file.
     pub(crate) bias: usize,
@@ -46,7 +46,7 @@ pub(crate) struct DumpModules {
     loaded: usize,
 }
 
-/// The name of this library in dumps if its file has none.
+/// The name of this library in dumps if its file has no name.
 static OWN_NAME: &str = "libdmd.so";
 /// The starts of the paths of files without a name, as the loader and the kernel show them.
 const NAMELESS: [&[u8]; 3] = [b"/proc/self/fd/", b"/memfd:", b"/tmp/#"];

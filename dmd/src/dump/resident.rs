@@ -20,7 +20,8 @@ use crate::tables::trace_id::TraceId;
 use areas::{AreaOwner, LiveAmount, MemoryArea, OwnedRange, ThreadLabel};
 use smaps::KernelMappings;
 
-/// The bytes of blocks without memory: swapped out, and never touched or given back.
+/// The bytes of blocks that are not in memory: bytes that are swapped out, and bytes that were never touched or were
+/// given back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AbsentBytes {
     pub(crate) swapped: u64,
@@ -40,12 +41,13 @@ pub(crate) struct MemoryJoin {
     pages: PageMap,
     areas: DumpVec<MemoryArea>,
     threads: DumpVec<ThreadLabel>,
-    /// The pages of blocks in areas without an owner, sorted by address as far as the blocks are.
+    /// The pages of blocks in areas without an owner, in the order in which the dump looks at the blocks.
     chunks: DumpVec<OwnedRange>,
-    /// The places of the last block in the pages, and in the areas.
+    /// The place of the last block in `pages`, for [`PageMap::bytes`].
     near: usize,
+    /// The index of the last block's area.
     area: usize,
-    /// Whether memory was too short for a chunk.
+    /// Whether a chunk is missing because memory was short.
     is_short: bool,
     /// The number of mappings that hooks could not record.
     lost: u64,
@@ -63,7 +65,7 @@ impl fmt::Display for MemoryUnreadable {
     }
 }
 
-/// Pages of an allocator between two blocks belong to the allocator if they are at most this many bytes.
+/// A gap of at most this many bytes between the pages of two blocks counts as memory of the allocator.
 const BETWEEN_BLOCKS: usize = 64 << 10;
 
 impl MemoryJoin {
@@ -90,7 +92,7 @@ impl MemoryJoin {
         self.areas.iter_mut().for_each(|area| area.live = LiveAmount::default());
     }
 
-    /// Adds a block to its area. Returns its bytes without memory.
+    /// Adds a block to its area. Returns the bytes of the block that are not in memory.
     #[inline]
     pub(crate) fn add(&mut self, address: usize, block: TableBlock) -> AbsentBytes {
         let usable = block.usable();
@@ -98,13 +100,13 @@ impl MemoryJoin {
         let mut pages = self.pages.bytes(&range, &mut self.near);
         let mut bytes = usable as u64;
         if block.sampled {
-            // The block represents others. Their pages are assumed to be like its pages.
+            // The block represents other blocks. The same part of them is assumed to be in memory.
             let all = ENGINE.usable_of(block) as u64;
             let part = |part: u64| (part as f64 / usable.max(1) as f64 * all as f64).round() as u64;
             let inside = PageBytes { resident: part(pages.resident), swapped: part(pages.swapped) };
             self.add_to_area(&range, LiveAmount { blocks: 1, bytes: all, pages: inside });
             if ENGINE.mean() == 0 {
-                // The dump has the bytes of all blocks that this block represents.
+                // Without a sample by bytes, the dump contains the bytes of all blocks that this block represents.
                 (pages, bytes) = (inside, all);
             }
         } else {
@@ -129,7 +131,7 @@ impl MemoryJoin {
                 let start = (range.start / page * page).max(area.start);
                 (start, range.end.next_multiple_of(page).min(area.end))
             }
-            // A sample has too few blocks to show the allocator's part of an area.
+            // A sample by bytes has too few blocks to show which part of the area the allocator uses.
             _ => (area.start, area.end),
         };
         if let Some(last) = self.chunks.last_mut()
@@ -207,7 +209,7 @@ impl MemoryJoin {
             {
                 json.inline_base32("alloc", key)?;
             }
-            // The kernel has one sum for all parts of a mapping.
+            // The kernel counts `LazyFree` only for a whole mapping, so the first area of the mapping gets the sum.
             let is_first = area.start == mapping.start;
             for (name, bytes) in [
                 ("resident", pages.resident),
@@ -228,8 +230,9 @@ impl MemoryJoin {
         json.end('}')
     }
 
-    /// The pages of each area. The kernel's list has the sum for each mapping, and the page map, which is read later,
-    /// the parts. In the meantime only the engine has touched pages, unless other threads run: its areas get the rest.
+    /// The pages of each area. The kernel's list contains the sum for each mapping; the page map, which is read later,
+    /// shows the parts. In the meantime the engine, and perhaps other threads, have touched pages. If the parts of a
+    /// mapping exceed its sum, the difference is subtracted from the engine's areas.
     #[cold]
     fn amounts(&self) -> io::Result<DumpVec<PageBytes>> {
         let mut amounts: DumpVec<PageBytes> = pages::list();
@@ -269,7 +272,7 @@ fn areas(
 ) -> io::Result<(DumpVec<MemoryArea>, DumpVec<ThreadLabel>, u64)> {
     let mut all = areas::mapping_areas(mappings, modules)?;
     if ENGINE.is_preloaded() {
-        // The engine's own library.
+        // The areas of the engine's own library belong to the engine.
         let here = (&raw const ENGINE).addr();
         let holds = |module: &super::modules::DumpModule| {
             module.since.is_none() && (module.start..module.end).contains(&here)

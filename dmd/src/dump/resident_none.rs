@@ -2,7 +2,7 @@
 
 use crate::tables::block_table::TableBlock;
 
-/// The bytes of blocks without memory. Always zero here.
+/// The bytes of blocks that are not in memory. Always zero here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AbsentBytes {
     pub(crate) swapped: u64,

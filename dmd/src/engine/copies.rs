@@ -1,7 +1,8 @@
 //! Copies of the process for the reader that the options name.
 //!
-//! A hook makes the copy when the end of its block makes the heap fall from a peak. The allocator has not freed the
-//! block yet, so the copy still has the block's contents. No code of the program runs in a copy.
+//! The options also decide when a copy is made: at a peak, at the end of the process, or for a request. At a peak, a
+//! hook makes the copy when the end of its block makes the heap fall. The allocator has not freed the block yet, so the
+//! copy still has the block's contents. No code of the program runs in a copy.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

@@ -143,7 +143,8 @@ impl Engine {
         });
     }
 
-    /// Removes a reporter's marks for a path, or for all paths if `path` is `NONE`. Reporter 0 has no marks.
+    /// Removes a reporter's marks for a path, or for all paths if `path` is `NONE`. Does nothing for reporter 0: its
+    /// marks were made outside of a collection.
     pub(crate) fn withdraw(&self, reporter: ReporterNumber, path: PathId) {
         if reporter == 0 {
             return;

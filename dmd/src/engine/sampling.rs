@@ -1,8 +1,9 @@
 //! Recording a sample by bytes.
 //!
 //! Hooks first call [`Engine::passes_over`] and [`Engine::has_no_record`], which cost a few instructions: most blocks
-//! are not sampled, and have no record. A thread counts its bytes down to the next sample in its slot. If the session
-//! number in the slot is old, the countdown belongs to an earlier session, perhaps with another mean distance.
+//! are not sampled, and have no record. The slot of a thread contains a countdown: the bytes that the thread still
+//! allocates before its next sample. If the session number in the slot is old, the countdown belongs to an earlier
+//! session, perhaps with another mean distance.
 
 use core::sync::atomic::Ordering;
 
@@ -52,7 +53,7 @@ impl Engine {
         if self.phase() != Phase::Sampling || !slot::has_room() {
             return;
         }
-        // A handler that interrupts the engine allocates so little that its blocks are left out.
+        // The sample leaves out the few blocks of a handler that interrupts the engine.
         let Some(_inside) = Inside::enter() else { return };
         let slot = slot();
         let session = self.session.load(Ordering::Relaxed);
@@ -90,7 +91,8 @@ impl Engine {
         })
     }
 
-    /// Updates the filter after the table forgot a block.
+    /// After the table forgot a block: removes the block from the filter, and gives the page of the table back if it
+    /// has no other block.
     pub(super) fn forget_sample(&self, address: usize, block: TableBlock) {
         if self.uncount_sample(address, block)
             && let Some(_inside) = Self::enter_with_room()
@@ -130,7 +132,7 @@ impl Engine {
         }
     }
 
-    /// The number of blocks of the same size that a block represents.
+    /// The number of blocks of the same size that a block represents; 1 for blocks that are not from a sample by bytes.
     fn weight(&self, block: TableBlock) -> f64 {
         match self.mean() {
             mean if mean > 0 && block.sampled => sample::weight(block.requested as u64, mean as u64),

@@ -35,7 +35,7 @@ pub(crate) struct EngineSetup {
 }
 
 impl Engine {
-    /// Starts to record. Only the first call has an effect, and it returns true.
+    /// Starts to record, or to wait for a request. Only the first call has an effect, and it returns true.
     pub(crate) fn start(&self, setup: EngineSetup) -> bool {
         if !self.phase.change(Phase::Undecided, Phase::Starting) {
             return false;

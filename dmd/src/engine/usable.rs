@@ -2,7 +2,7 @@
 
 use core::ffi::c_void;
 
-/// A function of the program's allocator that takes one of its blocks.
+/// A function of the program's allocator that returns the usable bytes of one of its blocks.
 pub type SizeOf = unsafe extern "C" fn(*mut c_void) -> usize;
 
 /// The usable bytes of a new block, or a function that returns them. The function is called only if the bytes are

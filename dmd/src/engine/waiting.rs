@@ -1,4 +1,4 @@
-//! Requests switch recording on and off in a running process: an engine that waits, and its sessions.
+//! An engine that waits for requests, and its sessions: requests switch recording on and off in a running process.
 //!
 //! A block that the program allocated before a session is not in the table, so its end changes nothing.
 

@@ -8,7 +8,7 @@ use crate::recording::slots::{self, BufferSlot};
 use crate::system::lock::{Lock, LockedValue};
 use crate::system::{background, threads};
 
-/// The payload of the next chunk.
+/// The payload of the next chunk of names: the names of threads that have ended.
 static NAMES: LockedValue<Vec<u8>> = LockedValue::new(Vec::new());
 
 pub(super) fn lock() -> &'static Lock {
@@ -24,7 +24,8 @@ pub(super) fn thread_ends(number: u32, system_id: u32) {
     }
 }
 
-/// Forgets the names of the parent's threads. The child of a fork calls this.
+/// Forgets the kept names. In the child of a fork, they are names of the parent's threads; at the start of a recording
+/// for a request, they are names of an earlier recording.
 pub(super) fn forget() {
     NAMES.hold().clear();
 }

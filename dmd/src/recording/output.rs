@@ -38,13 +38,14 @@ pub(super) struct RecordingOutput {
     /// A buffer for a framed chunk. It is in the engine's own pages, because a program may count the blocks of its
     /// allocator.
     framed: DumpVec<u8>,
-    /// The first node that is not written.
+    /// The number of the first node that is not written yet.
     next_node: u32,
     missing: Vec<u32>,
     modules: Vec<u8>,
     /// The system's time at the start, in nanoseconds.
     started: u64,
-    /// The tick of the next watermark: the start of the last pass. All events before this tick are written.
+    /// The tick of the next watermark: the start of the last pass. All events before this tick are written when the
+    /// next pass is complete.
     passed: u64,
     /// The number of passes since the last event, at most 2. A third pass would write nothing new.
     quiet_passes: u32,

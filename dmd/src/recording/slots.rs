@@ -1,4 +1,4 @@
-//! The buffer and the name of each thread, by the number of its lease.
+//! The buffer of each thread, and the numbers with which its name is looked up, by the number of its lease.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ pub(super) struct BufferSlot {
     /// The buffer that the lease's thread fills now. If a signal handler jumps out of the code that fills the buffer,
     /// the pointer is still set at the next event.
     filled: AtomicPtr<EventBuffer>,
-    /// The number of events that would be lost if a jump left the thread now.
+    /// The number of events that would be lost if a signal handler jumped out of that code now.
     at_risk: AtomicU32,
     /// The number of the lease's thread; 0 if none of its events was recorded.
     thread: AtomicU32,
@@ -93,8 +93,8 @@ impl BufferSlot {
         }
     }
 
-    /// Returns the thread's number and the system's number, if its name must be looked up again. The first name of a
-    /// thread is usually the name of its parent.
+    /// Returns the thread's number and the system's number of the thread, if its name must be looked up again. The
+    /// first name of a thread is usually the name of its parent.
     pub(super) fn nameless(&self) -> Option<(u32, u32)> {
         const LOOKS: u32 = 3;
         let thread = self.thread.load(Ordering::Acquire);

@@ -20,7 +20,8 @@ static FIRST_THREAD: AtomicUsize = AtomicUsize::new(0);
 static ANY: AtomicBool = AtomicBool::new(false);
 static FIRST: AtomicBool = AtomicBool::new(false);
 static ALL: AtomicBool = AtomicBool::new(false);
-/// Whether the process started with filters. Programs can run under these filters.
+/// Whether the process started with filters, for example in a container. Such filters allow the system calls that
+/// programs usually make, and so the system calls of a dump.
 static AT_START: AtomicBool = AtomicBool::new(false);
 
 fn this_thread() -> usize {

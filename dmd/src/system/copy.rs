@@ -2,8 +2,8 @@
 //! continues.
 //!
 //! A raw `clone` makes the copy, so the program's fork handlers do not run, and no process gets a signal when the copy
-//! ends. The copy has one thread, which runs only the code in this module, and it closes the descriptors of the
-//! process.
+//! ends. The copy has one thread, which runs only the code in this module. The copy closes all descriptors that it got
+//! from the process, except its own socket.
 
 use core::ffi::{c_char, c_int, c_long, c_ulong};
 use core::mem::MaybeUninit;
@@ -20,7 +20,7 @@ use crate::system::{confined, error_numbers, fork, process_id, signals};
 /// may hold the other end of the copy's socket open.
 const LOOK_MILLISECONDS: c_int = 500;
 
-/// The maximum time in which a copy closes its descriptors.
+/// The maximum time for which the process waits until a new copy is ready.
 const TIME_TO_BEGIN_MILLISECONDS: c_int = 1000;
 
 /// Fills the arguments of `prctl` that a request does not use.
@@ -29,7 +29,7 @@ const NOTHING: c_ulong = 0;
 /// The copy closes descriptors below this number, if the system cannot close all of them at once.
 const MOST_DESCRIPTORS: c_int = 65_536;
 
-/// The maximum number of copies that [`ProcessCopies`] lists: the maximum number of peers.
+/// The maximum number of copies for peers that [`ProcessCopies`] lists: the maximum number of peers.
 const MOST: usize = 16;
 /// The maximum number of kept copies at one time. The reader keeps one copy, and closes it when it has a newer copy.
 const MOST_KEPT: usize = 4;
@@ -78,7 +78,7 @@ impl ProcessCopies {
     }
 }
 
-/// The maximum number of bytes of a list of children that are read. The list of all copies is shorter.
+/// The maximum number of bytes that are read from a list of children. The list of all copies is shorter.
 const CHILDREN: usize = 512;
 
 /// Makes a copy, or returns the system's error number. The process stops for as long as a fork takes. In the copy,
@@ -253,7 +253,7 @@ fn wait_for(process: c_int) {
 /// Prepares a copy that has just been made. The function makes only system calls: when the copy was made, other threads
 /// may have been in the middle of any function of the C library, with its locks held.
 fn begin(socket: c_int) {
-    // The call fails on kernels without this permission, where readers do not need it.
+    // On kernels without this request, the call fails, and readers need no permission.
     // SAFETY: the call only lets other processes of this user read the memory of this process.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, NOTHING, NOTHING, NOTHING) };
     // SAFETY: the name ends in 0.
@@ -266,7 +266,7 @@ fn say_ready(socket: c_int) {
     unsafe { libc::send(socket, [0_u8].as_ptr().cast(), 1, libc::MSG_NOSIGNAL) };
 }
 
-/// Waits until the other end of the copy's socket or the process ends, and ends.
+/// In the copy: waits until the other end of the socket is closed or the process has ended. Then ends the copy.
 fn wait(socket: c_int, process: c_int) -> ! {
     say_ready(socket);
     loop {
@@ -277,7 +277,7 @@ fn wait(socket: c_int, process: c_int) -> ! {
     }
 }
 
-/// Connects to the reader, waits until it closes the connection, and ends.
+/// In the copy: connects to the reader, and waits until the reader closes the connection. Then ends the copy.
 fn wait_for_reader(socket: c_int, reader: &KeepingReader) -> ! {
     // If memory is short, the system must end the copy before the program.
     // SAFETY: the path ends in 0.

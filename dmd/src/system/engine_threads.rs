@@ -6,7 +6,7 @@
 //! An engine thread has its own stack and thread-locals in memory of the engine, and a thread of the kernel runs on
 //! them. At a [`pause_point`], an engine thread can leave its stack, and its kernel thread ends. Another thread of the
 //! kernel continues the engine thread later. This new kernel thread has the credentials of the thread that starts it,
-//! so an engine thread never keeps rights that the program has dropped.
+//! so an engine thread that has paused does not keep rights that the program has dropped.
 //!
 //! While the program has one thread, it takes no locks in the C library. So an engine thread must not call a function
 //! that takes such a lock, or that changes data of the C library: its heap, its streams, the loader. `libdmd.so` gives
@@ -44,7 +44,7 @@ const MOST: usize = 24;
 const STACK: usize = 2 << 20;
 const PAGE: usize = 4096;
 
-/// The same flags as for a thread of the C library, but without the C library's counts.
+/// The flags with which the C library starts a thread, except `CLONE_CHILD_CLEARTID`.
 const FLAGS: usize = (libc::CLONE_VM
     | libc::CLONE_FS
     | libc::CLONE_FILES
@@ -55,8 +55,8 @@ const FLAGS: usize = (libc::CLONE_VM
     | libc::CLONE_PARENT_SETTID) as usize;
 
 /// The maximum time for which a call waits for engine threads to end: an engine thread may write to a slow disk or
-/// pipe, or be in the middle of a dump. After that time the call is made, and the engine thread ends at its next
-/// [`pause_point`]. So the engine thread never works with the rights from before the call.
+/// pipe, or be in the middle of a dump. After that time the call is made, and the kernel thread ends at the next
+/// [`pause_point`]. So the engine thread keeps the rights from before the call only until then.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// The state of one engine thread.
@@ -125,7 +125,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 /// The process to which the engine threads belong; 0 before [`prepare`].
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
-/// Lets this process have engine threads. Called at the start of the process, while it has one thread.
+/// Lets this process have engine threads. Called once: at the start of the process, or by the first attachment.
 pub(crate) fn prepare() {
     if OWNER.load(Ordering::Relaxed) == 0 {
         thread_locals::prepare();
@@ -264,7 +264,7 @@ impl EngineThread {
         has_started
     }
 
-    /// Whether this engine thread has no kernel thread, and will get one only from this process.
+    /// Whether this engine thread has no kernel thread, and no thread is starting one.
     fn is_gone(&self) -> bool {
         match self.state.load(Ordering::SeqCst) {
             STARTS | RUNS => false,
@@ -399,7 +399,7 @@ fn continue_now() {
 /// Ends this engine thread if only engine threads are left. If all threads of the program end by the raw system call,
 /// the process ends only when its engine threads end.
 pub(crate) fn end_if_alone() {
-    // The number of links shows the number of threads, and needs no descriptor.
+    // First check the number of threads by the links of a folder, since this check needs no descriptor.
     let own = ENGINE_THREADS.iter().filter(|engine_thread| !engine_thread.is_gone()).count();
     if task_links() != Some(2 + 1 + own) {
         return;

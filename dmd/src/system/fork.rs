@@ -74,8 +74,8 @@ pub(crate) fn with_all_locks<T>(body: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Whether every lock becomes free within some tenths of a second. If so, this thread holds no lock for which it would
-/// wait forever.
+/// Whether every lock becomes free; waits a tenth of a second for each. If so, this thread holds no lock for which it
+/// would wait forever.
 pub(crate) fn locks_are_free() -> bool {
     let mut free = true;
     for_each_lock(&mut |lock| {

@@ -1,5 +1,5 @@
-//! The heap of the engine's own Rust code while it writes a dump. It uses its own pages, so that a dump does not
-//! change the heap that it describes.
+//! The heap of the engine's own Rust code, for example of the code that writes a dump. The heap uses its own pages, so
+//! that a dump does not change the program's heap, which the dump describes.
 
 use core::alloc::Layout;
 use core::ptr::null_mut;

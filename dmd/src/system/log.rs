@@ -27,8 +27,7 @@ pub(crate) fn set(quiet: bool, verbose: bool) {
     VERBOSE.store(verbose, Ordering::Relaxed);
 }
 
-/// Stores the identity of stderr, and prints that recording starts. `variable` is `$DMD`, if the options come from
-/// there.
+/// Stores the identity of stderr, and prints that DMD is enabled. `variable` is `$DMD`, if the options come from there.
 pub(crate) fn start(variable: Option<&[u8]>) {
     for (place, value) in STDERR.iter().zip(standard_error::identity().unwrap_or_default()) {
         place.store(value, Ordering::Relaxed);

@@ -25,7 +25,7 @@ static TABLES: AtomicUsize = AtomicUsize::new(0);
 static LOGS: AtomicUsize = AtomicUsize::new(0);
 static OTHERS: AtomicUsize = AtomicUsize::new(0);
 
-/// The number of bytes mapped by all tables, for logs and for dumps.
+/// The number of bytes mapped for tables, for logs and for dumps.
 pub(crate) fn mapped() -> usize {
     TABLES.load(Ordering::Relaxed) + LOGS.load(Ordering::Relaxed) + OTHERS.load(Ordering::Relaxed)
 }
@@ -77,7 +77,7 @@ pub(crate) fn map_once<T>(place: &AtomicPtr<T>, mapped: &AtomicUsize) -> bool {
     true
 }
 
-/// Maps zeroed pages for a dump, or returns null. Memory for dumps has no limit.
+/// Maps zeroed pages for a dump, or for another use without a limit, or returns null.
 pub(crate) fn map_for_dump(bytes: usize) -> *mut u8 {
     let pages = map_pages(bytes);
     if !pages.is_null() {

@@ -4,8 +4,8 @@
 mod by_system {
     use crate::system::raw_file::RawFile;
 
-    /// The kernel's file of the process's memory; `None` if it cannot be opened. A process that has changed its user
-    /// may not open the file.
+    /// The kernel's file of the process's memory; `None` if it cannot be opened. For example, the kernel refuses to
+    /// open the file for a process that has changed its user.
     pub(crate) struct OwnMemory(Option<RawFile>);
 
     impl OwnMemory {

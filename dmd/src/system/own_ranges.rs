@@ -1,5 +1,5 @@
-//! The addresses of the engine's own memory, so that a dump can tell it from the memory of the program. The kernel joins
-//! neighboring mappings of the engine and of the program into one.
+//! The addresses of the engine's own memory, so that a dump can distinguish it from the memory of the program. The
+//! kernel joins neighboring mappings of the engine and of the program into one.
 //!
 //! The list takes no lock, since the engine maps memory inside of hooks. It is bounded: a range that does not fit is
 //! left out, and a dump then shows its memory as memory without a known owner.
@@ -7,7 +7,7 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// The maximum number of ranges. The engine maps its tables in parts of 256 KiB or more.
+/// The maximum number of ranges. The engine maps most of its memory in parts of 256 KiB or more.
 const MOST: usize = 1 << 14;
 
 struct OwnRange {
@@ -23,7 +23,7 @@ static END: AtomicUsize = AtomicUsize::new(0);
 
 /// Adds a range of pages that the engine has mapped.
 pub(super) fn add(start: usize, bytes: usize) {
-    // The first places are the ones that short-lived ranges leave.
+    // Search from the start: short-lived ranges leave free places there.
     let is_free = |range: &OwnRange| {
         range.start.load(Ordering::Relaxed) == 0
             && range.start.compare_exchange(0, start, Ordering::Relaxed, Ordering::Relaxed).is_ok()

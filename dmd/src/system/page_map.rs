@@ -1,7 +1,7 @@
-//! The pages of this process: which are in memory, and which are swapped out. The kernel's page map shows it.
+//! The pages of this process, by the kernel's page map: which are in memory, and which are swapped out.
 //!
-//! Since Linux 6.7, a request returns the pages as ranges, and distinguishes the page of zeros, which every page shows
-//! that was read and never written. Older kernels return eight bytes for each page.
+//! Since Linux 6.7, a request returns the pages as ranges. It also shows which pages are pages of zeros: they were read
+//! and never written, and take no memory of their own. Older kernels return eight bytes for each page.
 
 use core::ops::Range;
 use std::io;
@@ -10,7 +10,7 @@ use super::mapping::page_size;
 use super::pages::{self, DumpVec};
 use super::raw_file::RawFile;
 
-/// Neighbouring pages in the same state. All other pages have no memory.
+/// Neighbouring pages that are all in memory, or all swapped out. Pages outside of all runs have no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PageRun {
     start: usize,
@@ -220,13 +220,13 @@ impl PageMap {
         if pages::push(&mut self.runs, run) { Ok(()) } else { Err(io::ErrorKind::OutOfMemory.into()) }
     }
 
-    /// The bytes of a page.
+    /// The size of a page in bytes.
     pub(crate) fn page(&self) -> usize {
         self.page
     }
 
-    /// The bytes of a range of addresses. `near` is the place of an earlier range: questions in the order of addresses
-    /// take little time.
+    /// The bytes of a range of addresses. `near` is the place in the map that an earlier call has found, so calls in
+    /// the order of addresses take little time.
     #[inline]
     pub(crate) fn bytes(&self, range: &Range<usize>, near: &mut usize) -> PageBytes {
         let ends_later = |at: usize| self.runs.get(at).is_none_or(|run| run.end > range.start);

@@ -57,14 +57,14 @@ impl ProcessCell {
     }
 }
 
-/// Stores this process as the process that started.
+/// Stores this process as the process that started recording.
 pub(crate) fn start() -> ProcessIdentity {
     let this = ProcessIdentity::this();
     AT_START.store(this);
     this
 }
 
-/// Whether this process is a fork of the process that started, no matter by which system call.
+/// Whether this process is a fork of the process that started recording, no matter by which system call.
 pub(crate) fn is_another_than_started() -> bool {
     AT_START.get().is_some_and(|start| !ProcessIdentity::this().is(start))
 }

@@ -1,7 +1,7 @@
-//! Holds signals while a dump is written: a handler may allocate, end the process, or never return. Signals that end
-//! the process are not held if such a signal has requested the dump. Signals that the writes cause (by a file's limit,
-//! or a pipe without a reader) are discarded, so that they do not end the program. Cancellation of the thread is also
-//! held, since it would unwind the thread.
+//! Holds signals while a dump is written: a handler may allocate, end the process, or never return. After a call of
+//! [`leave_ending_open`], the [`ENDING`] signals are not held. Signals that the writes cause (by a file's limit, or a
+//! pipe without a reader) are discarded, so that they do not end the program. Cancellation of the thread is also held,
+//! since it would unwind the thread.
 
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
@@ -14,7 +14,7 @@ pub(crate) const ENDING: [c_int; 2] = [libc::SIGTERM, libc::SIGINT];
 /// Whether [`ENDING`] signals may arrive while a dump is written.
 static ENDING_OPEN: AtomicBool = AtomicBool::new(false);
 
-/// From now on, signals that end the process are not held while a dump is written.
+/// From now on, the [`ENDING`] signals are not held while a dump is written.
 pub(crate) fn leave_ending_open() {
     ENDING_OPEN.store(true, Ordering::Relaxed);
 }

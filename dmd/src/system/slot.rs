@@ -27,14 +27,14 @@ pub(crate) use portable::{slot, thread_pointer};
 #[cfg(engine = "native")]
 use room::StackRoom;
 
-/// The thread-local part. All zero at first.
+/// The slot of a thread. All zero at first.
 #[repr(C)]
 pub(crate) struct ThreadSlot {
     pub(crate) guard: Guard,
     /// Whether this thread holds all locks for a fork.
     pub(crate) forking: Cell<bool>,
-    /// Whether the last round of destructors of thread-specific data is over: the thread gives every new lease back at
-    /// once.
+    /// Whether this thread has given its lease back in the last round of destructors of thread-specific data: it gives
+    /// every new lease back at once.
     pub(crate) ending: Cell<bool>,
     /// The number of rounds of destructors of thread-specific data that this thread has started.
     pub(crate) end_rounds: Cell<u8>,
@@ -44,7 +44,7 @@ pub(crate) struct ThreadSlot {
     pub(crate) run: Cell<u32>,
     /// The reporter that this thread runs; 0 if this thread runs no reporter.
     pub(crate) reporter: Cell<u32>,
-    /// The state that this thread has leased, without its type: only the pool of leases uses the type.
+    /// The lease of this thread, without its type: only the pool of leases uses the type.
     pub(crate) state: Cell<*mut c_void>,
     /// The number of bytes until the next sampled byte.
     pub(crate) skip: Cell<usize>,

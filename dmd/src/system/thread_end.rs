@@ -8,9 +8,9 @@ use crate::system::errno::keeping_errno;
 /// The key of the system plus 1; 0 if there is no key.
 static KEY: AtomicU64 = AtomicU64::new(0);
 
-/// The maximum number of further calls that `ends` may request. Systems repeat the destructors of thread-specific data
-/// as long as there are new values, and POSIX guarantees four rounds. A thread whose first event is in another
-/// destructor has three rounds left.
+/// The number of rounds of destructors of thread-specific data in which `ends` runs: except in the last round, it must
+/// call [`watch`] again. Systems repeat the destructors as long as there are new values, and POSIX guarantees four
+/// rounds. A thread whose first event is in another destructor has three rounds left.
 #[cfg(unix)]
 pub(crate) const ROUNDS: u8 = 3;
 #[cfg(windows)]

@@ -43,7 +43,8 @@ pub(crate) struct TableBlock {
     /// The usable bytes minus the requested bytes.
     pub(crate) slop: usize,
     pub(crate) trace: TraceId,
-    /// Whether the block represents all small blocks since the last sampled block.
+    /// Whether the block also represents other blocks: the small blocks since the last sampled block, or the blocks
+    /// that a sample by bytes left out.
     pub(crate) sampled: bool,
     pub(crate) marked: bool,
 }
@@ -500,8 +501,8 @@ impl MiddleTable {
 }
 
 impl BlockHome<'_> {
-    /// Records a block if its first line has room and no live block at this address. Otherwise it returns false and
-    /// changes nothing.
+    /// Records a block of less than [`around::LARGE`] usable bytes if its first line has room and no live block at this
+    /// address. Otherwise it returns false and changes nothing.
     #[inline(always)]
     pub(crate) fn insert_word(self, address: usize, word: BlockWord) -> bool {
         let key = key_of(address);

@@ -14,14 +14,14 @@ pub struct LinkedAllocator {
     pub functions: usize,
     /// The number of references that were redirected to the hooks.
     pub references: usize,
-    /// Which of its blocks are not recorded, and the reason.
+    /// Which of its blocks are not recorded, and the reason; `None` if all of them are recorded.
     pub obstacle: Option<String>,
 }
 
 const MOST: usize = 16;
 static ALL: [OnceLock<LinkedAllocator>; MOST] = [const { OnceLock::new() }; MOST];
 
-/// Adds an allocator. Only one thread adds allocators. More than fit into the list are left out.
+/// Adds an allocator, unless the list is full. Only one thread at a time calls this.
 pub(crate) fn add(allocator: LinkedAllocator) {
     if let Some(place) = ALL.iter().find(|place| place.get().is_none()) {
         let _ = place.set(allocator);

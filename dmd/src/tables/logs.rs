@@ -180,7 +180,8 @@ impl Logs {
         body(unsafe { &mut *log.ring.get() })
     }
 
-    /// Opens a log of allocations that starts at this tick. Returns `None` if there is no room for another log.
+    /// Opens a log of allocations that starts at this tick. Returns `None` if there is no room or no memory for another
+    /// log.
     pub(crate) fn open(&self, probability: f64, limit: usize, since: u64) -> Option<usize> {
         let (rows, capacity) = map(limit)?;
         let lost = observers::lost();

@@ -258,7 +258,7 @@ impl MappingTable {
 mod tests {
     use super::*;
 
-    /// Runs steps, and compares the table with a list of pages that the same steps change.
+    /// Applies random steps to the table and to a simple list of pages, and compares both.
     #[test]
     fn ranges_are_what_a_list_of_pages_is() {
         const PAGES: usize = 1200;
@@ -290,7 +290,7 @@ mod tests {
                 found[range.start..range.end].fill(Some(range.trace));
             }
             assert_eq!(found, expected);
-            // Neighbours of one stack are one range, unless a later call has cut them.
+            // The ranges stay in the order of addresses.
             assert!(table.ranges().is_sorted_by_key(|range| range.start));
             assert!(table.parts.iter().all(|ranges| (1..=PART).contains(&ranges.len())));
             assert_eq!((table.count, table.lost()), (table.ranges().count(), 0));

@@ -26,7 +26,7 @@ impl PathId {
 pub(crate) struct BlockReport {
     pub(crate) trace: TraceId,
     pub(crate) path: PathId,
-    /// Whether the report was made at allocation, so that it stays for the next analysis.
+    /// Whether the report was made at allocation, so that it stays until the block is freed.
     pub(crate) on_alloc: bool,
     /// The reporter that made the report; 0 if the report was made outside of a collection.
     pub(crate) reporter: ReporterNumber,
@@ -257,7 +257,7 @@ impl Marks {
         (path.0 as usize) < self.paths.hold().paths.list.len()
     }
 
-    /// Forgets everything.
+    /// Forgets all reports, all paths and all faults.
     pub(crate) fn clear(&self) {
         self.clear_reports(|_| ());
         self.forget_paths();

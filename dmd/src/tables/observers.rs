@@ -21,7 +21,7 @@ use crate::tables::pending::EventList;
 use crate::tables::statistics::BlockEnd;
 use crate::tables::trace_id::TraceId;
 
-/// The places of observers.
+/// The observers, by their place in the list of observers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ObserverPlace {
     Recording,
@@ -75,7 +75,7 @@ pub(crate) trait Observer: Sync {
     /// Receives the next events of a thread.
     fn observe(&self, source: EventSource, batch: &EventBatch<'_>);
 
-    /// Runs when a thread gets a lease, before its first block is recorded. The thread holds no lock.
+    /// Runs when a thread gets its first lease, before its first block is recorded. The thread holds no lock.
     fn thread_began(&self);
 
     /// Runs when a thread has ended: its lease may go to another thread. `again` means that the thread had ended
@@ -133,12 +133,12 @@ pub(super) fn observe(source: EventSource, batch: &EventBatch<'_>) {
     for_each_active(|observer| observer.observe(source, batch));
 }
 
-/// Informs the observers that are on. The caller holds no lock.
+/// Informs the observers that are on: this thread has got its first lease. The caller holds no lock.
 pub(super) fn thread_began() {
     for_each_active(|observer| observer.thread_began());
 }
 
-/// Informs the observers that are on. The caller holds the lock of the source's lease.
+/// Informs the observers that are on: a thread has ended. The caller holds the lock of the source's lease.
 pub(super) fn thread_ended(source: EventSource, again: bool) {
     for_each_active(|observer| observer.thread_ended(source, again));
 }
@@ -196,7 +196,7 @@ const HAPPENED: [EventKind; 4] = [
     EventKind::CameBack,
 ];
 
-/// Prevents other threads from handing over events of unknown threads.
+/// Prevents other threads from handing over events of unknown threads until the result is dropped.
 pub(crate) fn hold_unknown() -> LockGuard<'static> {
     TAKING.hold()
 }
@@ -206,7 +206,8 @@ pub(crate) fn lost() -> u64 {
     LOST.load(Ordering::Relaxed)
 }
 
-/// Hands an event without a lease over. Any code may call this, even a signal handler that interrupted the engine.
+/// Puts an event without a lease into the queue. Any code may call this, even a signal handler that interrupted the
+/// engine.
 #[cold]
 #[inline(never)]
 pub(crate) fn observe_alone(address: usize, happened: EventKind, block: TableBlock) {

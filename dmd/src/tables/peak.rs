@@ -124,7 +124,7 @@ impl Peak {
         }
     }
 
-    /// Starts the clock.
+    /// Stores the current time as the time of the start.
     pub(crate) fn start(&self) {
         self.started.store(clock::nanoseconds(), Ordering::Relaxed);
     }
@@ -322,7 +322,8 @@ impl Peak {
         (since(self.reached.load(Ordering::Relaxed)), since(clock::nanoseconds()))
     }
 
-    /// For tests: forgets everything. No other thread may allocate during the call.
+    /// Forgets everything, for tests and between sessions of tracking. A change that another thread adds during the
+    /// call may be lost, or stay.
     pub(crate) fn clear(&self, tree: &TraceTree) {
         self.sum.0.store(0, Ordering::Relaxed);
         self.reached.store(0, Ordering::Relaxed);

@@ -39,7 +39,7 @@ const MOST_EVENTS: usize = 1 << 18;
 /// common stacks.
 const UNMERGED_LISTS: u32 = 15;
 
-/// The flag in an event that the block has ended.
+/// The flag in the word of an event: the block has ended.
 const ENDED: u64 = BlockWord::SPARE_BITS[0];
 const MOVED: u64 = BlockWord::SPARE_BITS[1];
 
@@ -58,7 +58,7 @@ struct StackEvents {
     bytes: AtomicI64,
 }
 
-/// The place and time of an event in the list. All zero if no observer was on at that time.
+/// The address of the block and the time of an event in the list. The address is 0 if no observer was on at that time.
 struct EventMoment {
     address: AtomicUsize,
     tick: AtomicU64,
@@ -83,8 +83,8 @@ pub(crate) struct PendingEvents {
     observed: AtomicBool,
     recent: [AtomicU64; RECENT],
     seen: [EventMoment; RECENT],
-    /// The number of events in the list that observers have received. The thread changes it while it holds the lock of
-    /// its lease.
+    /// The number of events in the list that observers have received. A thread changes it only while it holds the lock
+    /// of the lease.
     handed: AtomicUsize,
     slots: [StackEvents; SLOTS],
     /// The numbers of the slots in use. The first `entries` elements are valid.
@@ -375,7 +375,7 @@ impl PendingEvents {
         self.gross.store(0, Ordering::Relaxed);
     }
 
-    /// For tests: forgets all events and counts.
+    /// Forgets all events and counts, for tests and between sessions of tracking.
     pub(crate) fn clear(&self) {
         self.forget();
         self.unmerged.store(0, Ordering::Relaxed);

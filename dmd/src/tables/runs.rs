@@ -107,8 +107,8 @@ impl Drop for EnteredRun {
     }
 }
 
-/// The number of a reporter of a run, for its marks; never 0. Numbers repeat after about 65,000. No run has that many
-/// reporters.
+/// The number of a reporter of a run, for its marks; 0 for marks that no reporter made. Numbers repeat after about
+/// 65,000. No run has that many reporters.
 pub(crate) type ReporterNumber = u16;
 
 /// For programs: returns the number for a new reporter.

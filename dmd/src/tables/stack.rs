@@ -25,7 +25,8 @@ pub(crate) struct ThreadStack {
 }
 
 impl ThreadStack {
-    /// Forgets everything: from now on, the state belongs to another thread.
+    /// Forgets the last stack and the limits of the stack: from now on, the state belongs to another thread. The known
+    /// calls stay valid.
     pub(crate) fn forget(&mut self) {
         self.range = StackRange::new();
         self.last.forget();

@@ -95,8 +95,8 @@ static SEED: AtomicU64 = AtomicU64::new(0);
 /// Whether the options contain the seed.
 static SEED_IS_SET: AtomicBool = AtomicBool::new(false);
 
-/// Registers the pool for the end of threads. Stores the function that counts events, and the seed if the options
-/// contain a seed. Called once, before the first lease.
+/// Registers the pool for the end of threads. Stores the function that counts events, and the seed: from the options,
+/// or a new seed. Called once, before the first lease.
 pub(crate) fn start(count: fn(&PendingEvents), seed: Option<u64>) {
     COUNT.get_or_init(|| count);
     SEED.store(seed.unwrap_or_else(process_seed::draw), Ordering::Relaxed);
@@ -109,7 +109,7 @@ pub(crate) fn seed() -> u64 {
     SEED.load(Ordering::Relaxed)
 }
 
-/// Runs when a thread ends. Destructors of other keys run after this one, and may free blocks of the thread. So the
+/// Runs when a thread ends. Destructors of other keys may run after this one, and free blocks of the thread. So the
 /// thread keeps its lease until the last round of destructors.
 extern "C" fn thread_ends(pointer: *mut c_void) {
     let slot = slot();
@@ -187,7 +187,7 @@ impl Lease {
         self.count();
     }
 
-    /// Passes an event to observers, if the event does not fit into the list.
+    /// Passes an event that does not fit into the list to the observers that are on.
     pub(crate) fn observe(&self, event: impl FnOnce() -> TableEvent) {
         if self.pending.is_observed() {
             let _held = self.hold();

@@ -19,7 +19,8 @@ use crate::system::memory::{self, Arena};
 use crate::tables::seen_modules;
 use crate::tables::trace_id::TraceId;
 
-/// A node. An empty node is all zero. Id 0 means that there is no node: the root has no parent.
+/// A node. An empty node is all zero. Id 0 is the root, which is neither a child nor a sibling of a node: as a link to
+/// a child or a sibling, 0 means that there is none.
 #[repr(C)]
 pub(super) struct StackNode {
     pc: AtomicU64,
@@ -135,7 +136,7 @@ impl TraceTree {
         (self.added.load(Ordering::Acquire) as usize + 1).min(TraceId::MAX as usize + 1)
     }
 
-    /// The number of stacks that lost frames because the tree was full.
+    /// The number of stacks that lost frames because the tree was full or memory was short.
     pub(crate) fn cut(&self) -> usize {
         self.cut.load(Ordering::Relaxed)
     }

@@ -121,7 +121,7 @@ fn advised(text: &str) -> String {
         lines.iter().position(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{start}: {text}"))
     };
     let mut end = String::new();
-    // Libraries that run in every program have a few blocks, too.
+    // Libraries that run in every program have a few blocks, too. The test ignores suggestions about these libraries.
     let is_about = |suggestion: &&str| {
         suggestion
             .lines()

@@ -219,7 +219,7 @@ fn blocks_are_those_that_are_live() {
     assert_eq!(count(&dump, |block| block["req"] == 1234), 7);
     assert_eq!(count(&dump, |block| block["req"] == 1234 && block.get("reps").is_some()), 2);
     assert_eq!(count(&dump, |block| block["req"] == 4321), 0, "freed");
-    // One block from each function of the family.
+    // One block from each function of the malloc family.
     for requested in [3001, 3002, 3003, 3004, 3005, 3006, 3007, 3008] {
         assert_eq!(count(&dump, |block| block["req"] == requested), 1, "{requested}");
     }

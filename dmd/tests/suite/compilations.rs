@@ -132,7 +132,7 @@ fn check(program: &Path, has_inlined: bool, how: &str) {
     let rest = unclassified("(rest)");
     assert!(rest.iter().all(|(_, bytes)| *bytes >= 0), "{how}: {rest:?}");
 
-    // These closures read the dump.
+    // This closure reads the dump anew for each reader that takes ownership of it.
     let dump = || -> Dump {
         let mut dump = dmd::analyze::read(&path).unwrap();
         dump.symbolize(&SymbolOptions::new());

@@ -99,7 +99,7 @@ fn a_program_that_becomes_another_user_answers() {
     }
 }
 
-/// A call waits at most 10 s for a thread that writes. After that, the thread works with the new rights.
+/// `setuid` waits at most 10 s for an engine thread that writes. After the write, the thread also gets the new rights.
 #[test]
 fn a_thread_that_writes_loses_its_rights_later() {
     if users(std::process::id())[0] != "0\t0\t0\t0" {

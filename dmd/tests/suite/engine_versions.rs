@@ -90,7 +90,7 @@ fn a_library_of_another_version_is_not_found() {
         assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
         assert_eq!(count(&read_dump(&file), |block| block["req"] == 100), 1000);
     }
-    // Programs for version 1 do not find this library, either: `exports.rs` checks all names that it exports.
+    // In the same way, programs for version 1 do not find `libdmd.so`: `exports.rs` checks all names that it exports.
     succeed(command(victim("reporting")).env("LD_PRELOAD", &old));
 }
 

@@ -1,4 +1,4 @@
-//! The functions of `libdmd.so` that replace a program's own.
+//! The functions that `libdmd.so` exports: DMD's entry points, and replacements of functions of the C library.
 
 use std::process::Command;
 
@@ -85,7 +85,8 @@ fn libdmd_exports_malloc_s_family_and_its_entry_points() {
     assert_eq!(names.join("\n") + "\n", EXPORTS);
 }
 
-/// The library must not call a function that looks up a thread-local, because it may allocate, or wait for the loader.
+/// The library must not call a function that looks up a thread-local: such a function may allocate, or wait for the
+/// loader.
 #[test]
 fn libdmd_reaches_its_guard_without_the_loader() {
     let output = succeed(Command::new("readelf").args(["--dynamic", "--wide"]).arg(libdmd()));

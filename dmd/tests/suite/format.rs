@@ -94,7 +94,7 @@ fn check_peak<'d>(dump: &'d Value, mode: &str, traces: &mut BTreeSet<&'d str>) {
             );
         }
     }
-    // A dump has no peak either if memory was short.
+    // A scan dump has no peak. Another dump has no peak if memory was short.
     assert!(dump["peak"].is_null() || mode != "scan");
     let Some(peak) = dump["peak"].as_object() else { return };
     let (mut bytes, mut blocks) = (0, 0);

@@ -20,7 +20,7 @@ fn blocks_that_they_make_are_counted() {
     }
 }
 
-/// The dump contains the live block under all options.
+/// Under all options, the dump contains the only block of the handler that is live at the end.
 #[test]
 fn blocks_that_they_make_are_recorded() {
     let folder = tempfile::tempdir().unwrap();

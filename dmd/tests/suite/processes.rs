@@ -88,8 +88,8 @@ fn files_from_before_are_not_written_into() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
-/// A shell and `env` start these programs in three ways. They run without the library, and programs after them run
-/// with it.
+/// A shell and `env` start these programs in three ways. These programs run without the library. Programs that start
+/// after them run with the library.
 #[test]
 fn programs_that_cannot_be_preloaded_start() {
     let folder = tempfile::tempdir().unwrap();
@@ -127,7 +127,7 @@ fn programs_that_cannot_be_preloaded_start() {
         let output = succeed(shell.args(["-c", &script]).current_dir(folder.path()));
         let expected = format!("none\nnone\nnone\n{library}\n");
         assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{program}");
-        // Other libraries in the list stay.
+        // Other libraries in `LD_PRELOAD` stay.
         shell.env("LD_PRELOAD", format!("{}:{library}", other.display()));
         if program == "musl" {
             let output = succeed(&mut shell);

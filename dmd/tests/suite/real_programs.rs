@@ -144,7 +144,7 @@ fn databases_and_tools() {
     );
 }
 
-/// The loader searches the program's own libraries after `libdmd.so`.
+/// The loader searches the allocator's library after `libdmd.so`.
 #[test]
 fn those_with_another_allocator_before_them() {
     for library in ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"] {

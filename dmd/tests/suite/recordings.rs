@@ -275,7 +275,7 @@ fn a_thread_s_last_events_are_its_own() {
     assert_eq!(whole, THREADS);
 }
 
-/// Programs with handlers that interrupt the engine, and with threads that fork.
+/// Programs with handlers that interrupt the engine, with thousands of threads, or with unusual or large blocks.
 #[test]
 fn c_programs_keep_all_their_events() {
     let folder = tempfile::tempdir().unwrap();

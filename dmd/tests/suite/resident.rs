@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::support::{preloaded, read_dump, succeed, victim};
 
-/// A line of the victim: its kind, its name, and numbers.
+/// The lines that the victim prints: the kind, the name and the numbers of each.
 fn expectations(stdout: &[u8]) -> Vec<(String, String, Vec<u64>)> {
     let lines = std::str::from_utf8(stdout).unwrap().lines();
     let parsed = lines.map(|line| {

@@ -148,7 +148,8 @@ fn programs_of_the_matrix() {
     assert!(checked >= 40, "{checked} programs");
 }
 
-/// A library with its own allocator is hooked when the program first looks up one of its functions. It stays loaded.
+/// DMD hooks a library with its own allocator when the program first looks up one of the library's functions. The
+/// library stays loaded.
 #[test]
 fn a_library_that_is_loaded_later() {
     let folder = tempfile::tempdir().unwrap();

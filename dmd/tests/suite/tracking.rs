@@ -437,7 +437,7 @@ fn hostile_requests_get_one_line() {
     grow(&mut waiting, "last");
 }
 
-/// A complete run with eight threads, without requests.
+/// The options in `$DMD` select a sample of the whole run, without a session.
 #[test]
 fn a_sampled_run_estimates_its_heap() {
     let folder = tempfile::tempdir().unwrap();

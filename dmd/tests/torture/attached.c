@@ -1,5 +1,5 @@
 // Does everything that an attachment could disturb, on 16 threads, until it gets SIGUSR2: allocates and frees, sleeps,
-// polls, waits for conditions, reads a pipe, waits for events, forks, throws signals at itself, loads and unloads
+// polls, waits for conditions, reads a pipe, waits for events, forks, sends signals to itself, loads and unloads
 // a library. Then it prints "errors N" and ends. Each error is a line on standard output.
 //
 // With an argument, one thread allocates blocks of a size that no other code uses. On SIGUSR1 it replaces all of them,

@@ -41,8 +41,8 @@ memory_reporter::define_reporter!(
 static SOUNDS: MemoryCounter = MemoryCounter::new();
 memory_reporter::define_reporter!("explicit/sounds", Heap, Bytes, SOUNDS.bytes(), "Memory used by sounds.");
 
-/// The program passes pointers to this counter that are not the start of a block. The row for amounts contains the
-/// counter's 7,000 bytes.
+/// This counter gets pointers that do not lead to the start of a block. The row for amounts contains the counter's
+/// 7,000 bytes.
 static PARTS: MemoryCounter = MemoryCounter::new();
 memory_reporter::define_reporter!("explicit/parts", Heap, Bytes, PARTS.bytes(), "Memory used by parts.");
 
@@ -120,7 +120,7 @@ fn count_sounds() {
     }
 }
 
-/// The parts are inside the block of pages, or in no block.
+/// Each part is in the middle of a page's block, or in no block.
 #[inline(never)]
 fn count_parts() {
     let pages = PAGES.lock().expect("unpoisoned");

@@ -13,7 +13,7 @@ memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System));
 static PAGES: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 memory_reporter::define_reporter!("explicit/pages", Heap, &PAGES, "Memory used by pages.");
 
-/// Between two of its reporters, another value is put at the same address.
+/// Four reporters measure this value. After two of them, the reporter `Swap` puts another value at the same address.
 static SHARED: Mutex<Option<Arc<Vec<u8>>>> = Mutex::new(None);
 memory_reporter::define_reporter!("explicit/shared/before", Heap, &SHARED, "Memory of shared values.");
 memory_reporter::define_reporter!("explicit/shared/same", Heap, &SHARED, "Memory of shared values.");

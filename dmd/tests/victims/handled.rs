@@ -17,7 +17,7 @@ const MOST_SIGNALS: usize = 300;
 const OWN: usize = 4242;
 const PLACES: usize = 8;
 
-/// An allocator that a signal may interrupt; the C library's allocator must not be interrupted. It frees nothing.
+/// An allocator that a signal may interrupt; the C library's allocator must not be interrupted. `Bump` frees nothing.
 /// Blocks of [`OWN`] bytes reuse a few places, since only one such block lives at a time.
 #[repr(C, align(4096))]
 struct Bump {

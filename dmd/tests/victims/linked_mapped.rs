@@ -1,4 +1,4 @@
-//! See `linked/work.rs`. Each block is a mapping of its own: an allocator without a function that DMD knows.
+//! See `linked/work.rs`. The allocator has no functions that DMD knows: it makes a separate mapping for each block.
 
 #[path = "linked/work.rs"]
 mod work;

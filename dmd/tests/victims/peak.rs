@@ -50,7 +50,7 @@ static ALLOCATOR: Counting = Counting(dmd::Dmd::new(System));
 
 type Blocks = Vec<Box<[u8]>>;
 
-/// Allocates small blocks; the function is their stack.
+/// Allocates small blocks. Their stacks contain this function.
 #[inline(never)]
 fn small(number: usize) -> Blocks {
     let mut blocks = Vec::with_capacity(number);
@@ -60,7 +60,7 @@ fn small(number: usize) -> Blocks {
     black_box(blocks)
 }
 
-/// Allocates large blocks; the function is their stack.
+/// Allocates large blocks. Their stacks contain this function.
 #[inline(never)]
 fn large(number: usize) -> Blocks {
     let mut blocks = Vec::with_capacity(number);

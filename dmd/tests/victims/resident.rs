@@ -20,7 +20,7 @@ use std::sync::mpsc;
 use std::thread;
 
 const PRIVATE: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-/// The C library's words before a block.
+/// The number of bytes before a block that the C library uses.
 const HEAD: usize = 16;
 
 fn page() -> usize {
@@ -73,7 +73,8 @@ fn tell_block(name: &str, requested: usize, count: usize, resident: usize) {
     println!("block {name} {requested} {count} {resident} 0");
 }
 
-/// Pages of a range in memory and in swap, by the kernel's map: for what only the machine decides.
+/// The bytes of a range in memory and in swap, from the kernel's page map. Used where the result depends on the
+/// machine.
 fn pages(start: *const u8, bytes: usize) -> (usize, usize) {
     let map = File::open("/proc/self/pagemap").unwrap();
     let (mut present, mut swapped) = (0, 0);
@@ -101,7 +102,7 @@ fn blocks() {
 
     let zeros = block(3 << 20);
     read(zeros, 3 << 20);
-    // Pages that are only read show the page of zeros.
+    // A page that is only read is a page of zeros, and takes no memory.
     tell_block("read", 3 << 20, 1, first);
 
     for _ in 0..1000 {
@@ -149,7 +150,7 @@ fn mappings(folder: &Path) {
 
     let moved = map(mib, PRIVATE, -1);
     write(moved, mib);
-    // The page behind is taken, so the mapping has to move to grow.
+    // The addresses behind the mapping are in use, so the mapping must move when it grows.
     // SAFETY: the mapping belongs to this program, and `moved` is not used again.
     let moved = unsafe { libc::mremap(moved.cast(), mib, 3 * mib, libc::MREMAP_MAYMOVE) };
     assert_ne!(moved, libc::MAP_FAILED);
@@ -201,7 +202,7 @@ fn mappings(folder: &Path) {
     assert_eq!(again, place.cast());
     area("fixed", fixed, 16 * page, 12 * page, 0);
 
-    // Only the machine decides whether it has swap, and a free huge page.
+    // Whether there is swap, and whether a huge page is free, depends on the machine.
     let out = map(mib, PRIVATE, -1);
     write(out, mib);
     advise(out, mib, libc::MADV_PAGEOUT);

@@ -1,5 +1,4 @@
-//! The smoke steps by `libdmd.so`. Usage: `smoke_preloaded FOLDER`, with `DMD` and
-//! `LD_PRELOAD` set.
+//! Runs the smoke steps under `libdmd.so`. Usage: `smoke_preloaded FOLDER`, with `DMD` and `LD_PRELOAD` set.
 
 #[path = "smoke/steps.rs"]
 mod steps;

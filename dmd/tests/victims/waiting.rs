@@ -1,5 +1,6 @@
-//! A program that answers requests and signals until its input ends. It does not declare its wrapper. Usage:
-//! `waiting`, with `ABOUT_MEMORY`, and with or without `DMD`. It prints `ready` when it is ready.
+//! A program that answers requests and signals until its input ends. It does not declare its wrapper to
+//! `memory-reporter`. Usage: `waiting`, with `ABOUT_MEMORY`, and with or without `DMD`. It prints `ready` when it is
+//! ready.
 
 #![allow(clippy::print_stdout, reason = "tells the test")]
 

@@ -76,7 +76,7 @@ impl Caller {
 
     #[inline(always)]
     pub(crate) fn begin(self) -> WalkStart {
-        // The pc 1 belongs to no frame.
+        // A pc of 0 would make the walk pass on every frame. No frame has the pc 1.
         WalkStart::At(self.pc.max(1))
     }
 }
@@ -132,8 +132,8 @@ pub(crate) fn unpack(rule: u16, sp: usize, fp: usize) -> (usize, usize) {
     (cfa, usize::from(rule & 0x7f) * 16)
 }
 
-/// Reads the caller's pc and frame pointer from the words at and above `cfa - lowest`. Also returns the words that it
-/// read.
+/// Reads the caller's pc and frame pointer from the lowest word that [`unpack`] names, and the word above it. Also
+/// returns the words that it read.
 #[inline(always)]
 pub(crate) fn caller(
     rule: u16,

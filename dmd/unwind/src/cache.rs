@@ -5,8 +5,8 @@
 //! read or replace a slot without a lock: readers see either the old rule or the new rule.
 //!
 //! A flag excludes writers from each other. A writer tries to set the flag and never waits for it: if another writer
-//! has set the flag, the writer does not cache the rule that it compiled. This happens in a signal handler that
-//! interrupts a writer. When the table is half full, a larger table replaces it. The old table stays mapped, since
+//! has set the flag, the writer does not cache the rule that it compiled. A wait would never end in a signal handler
+//! that interrupts a writer. When the table is half full, a larger table replaces it. The old table stays mapped, since
 //! readers may still use it; all old tables together take at most the size of the newest table. When there is no room
 //! for another module or wide rule, for example in a program that keeps loading libraries, an empty table replaces the
 //! full table.
@@ -260,8 +260,8 @@ fn note_replacement(module: usize) {
     }
 }
 
-/// A number that changes whenever pcs now belong to another module, or the walker can no longer detect such a change. A
-/// caller that reads the new number also sees the new table.
+/// A number that changes when the code of another module is loaded at known pcs, or when the walker can no longer
+/// detect this. A caller that reads the new number also sees the new table.
 #[inline(always)]
 pub fn replaced() -> u32 {
     REPLACED.load(Ordering::Acquire)

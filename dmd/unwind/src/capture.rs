@@ -6,8 +6,8 @@ use crate::arch::Registers;
 use crate::stack::StackRange;
 use crate::walker::{WalkEnd, walk};
 
-/// Fills `out` with the return addresses of the calling function, innermost first, and returns their number. `stack`
-/// must belong to this thread.
+/// Fills `out` with the return addresses of the calling function and of its callers, innermost first. Returns their
+/// number, and why the walk ended. `stack` must belong to this thread.
 #[inline(always)]
 pub fn capture(stack: &mut StackRange, out: &mut [usize]) -> (usize, WalkEnd) {
     fill(&Registers::here(), stack, out)

@@ -23,7 +23,7 @@ pub(crate) struct CommonEntry<'a> {
     pub(crate) encoding: u8,
     /// Whether the FDEs have augmentation data (`z`).
     augmented: bool,
-    /// Whether this is the frame that the kernel makes for a signal handler (`S`). Then the caller's pc is an
+    /// Whether the FDEs describe the frame that the kernel makes for a signal handler (`S`). Then the caller's pc is an
     /// interrupted instruction, not an instruction after a call.
     pub(crate) signal: bool,
     pub(crate) instructions: ByteReader<'a>,

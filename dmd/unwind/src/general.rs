@@ -22,13 +22,13 @@ pub(crate) struct GeneralFrame {
 pub(crate) enum WalkStop {
     /// The outermost frame.
     End,
-    /// A rule cannot be applied, or it needs an unknown register or memory outside of the stack.
+    /// There is no rule, or the rule cannot be applied: it needs an unknown register or memory outside of the stack.
     Lost,
 }
 
 impl GeneralFrame {
-    /// A frame with a known pc, stack pointer and frame pointer. Its other registers are unknown, because steps by rules
-    /// follow only these three values.
+    /// A frame with a known pc, stack pointer and frame pointer. Its other registers are unknown, because steps by
+    /// rules follow only these three values.
     pub(crate) fn partial(pc: usize, sp: usize, fp: usize) -> GeneralFrame {
         let mut known = GeneralFrame { pc, exact: false, registers: KnownRegisters::NONE };
         known.registers.set(SP, sp);

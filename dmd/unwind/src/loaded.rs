@@ -26,8 +26,8 @@ pub struct LoadedLibrary {
     pub is_permanent: bool,
 }
 
-/// The module that contains a pc of this thread's stack. Takes no lock. Also returns `None` if this system has no way
-/// to find the module without a lock.
+/// The module that contains a pc of this thread's stack; `None` if no module contains the pc, or if this system has no
+/// way to find the module without a lock. Takes no lock.
 pub fn loaded(pc: usize) -> Option<LoadedLibrary> {
     let (module, bias, path) = link_map(pc)?;
     let is_permanent = module.is_permanent();

@@ -1,8 +1,8 @@
 //! Finds the loaded module that contains a pc, and its unwind sections.
 //!
-//! glibc 2.35 has `_dl_find_object`, which takes no lock and is safe in signal handlers. With other C libraries the
-//! walker calls `dl_iterate_phdr`. That function takes a lock of the loader, but the walker calls it only for a pc
-//! that is not in the cache.
+//! glibc has `_dl_find_object` since version 2.35. It takes no lock and is safe in signal handlers. With other C
+//! libraries the walker calls `dl_iterate_phdr`. That function takes a lock of the loader, but the walker rarely calls
+//! it: for a pc that is not in the cache, and for the general step.
 
 use crate::eh_frame::{EhFrameSections, frames_address};
 use crate::reader::ByteSpan;
@@ -77,8 +77,8 @@ impl UnwindModule {
         there && bytes_at(id.address, id.bytes.len()) == id.bytes
     }
 
-    /// Whether the module cannot be unloaded while this code can run. This is true of the program, the loader, the C
-    /// library and the module that contains this code.
+    /// Whether the module cannot be unloaded while this code can run. This is true of the program, the loader, the
+    /// vDSO, the C library and the module that contains this code.
     pub(crate) fn is_permanent(&self) -> bool {
         let here = UnwindModule::find as fn(usize) -> Option<UnwindModule>;
         let c_library: unsafe extern "C" fn(core::ffi::c_ulong) -> core::ffi::c_ulong = libc::getauxval;
@@ -129,9 +129,9 @@ impl UnwindModule {
         self.build_id().or_else(sample)
     }
 
-    /// A hash of the path and of some of the contents: the start of the file, which contains its length, the table of
-    /// functions, and the code. If two files with the same path have the same hash, they have the same functions at
-    /// the same addresses.
+    /// A hash of the path and of some of the contents: of the start of the file, whose headers show the file's length,
+    /// of the table of functions, and of the code. If two files with the same path have the same hash, they have the
+    /// same functions at the same addresses.
     pub(crate) fn sample(&self) -> Option<[u8; 16]> {
         const WORDS: usize = 64;
         let (_, _, path) = link_map(self.start)?;

@@ -14,7 +14,8 @@ pub(crate) struct StackWords {
 impl StackWords {
     /// The value for a step that depends on more than the words on the stack.
     pub(crate) const MORE: StackWords = StackWords { pc: 0, fp: 0 };
-    /// The words of a step to the point at which a signal interrupted the program. At the same pc, the walk uses one
-    /// rule for an interrupted frame, and another rule for a frame that waits for a call.
+    /// The value for a step to the point at which a signal interrupted the program. It differs from
+    /// [`MORE`](Self::MORE), since at the same pc the walk uses one rule for an interrupted frame, and another rule for
+    /// a frame that waits for a call.
     pub(crate) const INTERRUPTED: StackWords = StackWords { pc: 0, fp: 1 };
 }

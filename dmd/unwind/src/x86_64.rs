@@ -139,8 +139,8 @@ pub(crate) fn unpack(rule: u16, sp: usize, fp: usize) -> (usize, usize) {
     (cfa, usize::from(rule & 15) * 8 + 8)
 }
 
-/// Reads the caller's pc and frame pointer from the words between `cfa - lowest` and the return address. Also returns
-/// the words that it read.
+/// Reads the caller's pc from the word below the CFA, and the frame pointer, if it is saved, from the lowest word that
+/// [`unpack`] names. Also returns the words that it read.
 #[inline(always)]
 pub(crate) fn caller(
     rule: u16,

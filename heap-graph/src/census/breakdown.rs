@@ -1,6 +1,6 @@
-//! Breakdowns: the rules by which a census groups nodes. The JSON and its rules are the same as in Firefox, and the
-//! error messages start with Firefox's words. Firefox ignores unknown keys, so it hides a typing error such as
-//! `than`; here, unknown keys are errors.
+//! Breakdowns: the rules by which a census groups nodes. The JSON and its rules are the same as in Firefox, and
+//! messages for errors that Firefox also reports start with Firefox's words. Firefox ignores unknown keys, so it hides
+//! a typing error such as `than`; here, unknown keys are errors.
 
 use core::fmt;
 
@@ -70,8 +70,9 @@ pub enum Breakdown {
     All(Vec<Breakdown>),
 }
 
-/// The reason why a breakdown was rejected. The messages start with Firefox's message, without the name of the error,
-/// and then list the accepted values.
+/// The reason why a breakdown was rejected. If Firefox also rejects the breakdown, the message starts with Firefox's
+/// message, without the name of the error. The messages of `Null`, `NoBy` and `UnknownBy` then list the accepted
+/// values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BreakdownError {
@@ -79,7 +80,7 @@ pub enum BreakdownError {
     NotJson(String),
     /// A breakdown is `null`.
     Null,
-    /// A breakdown has no `by`, or is neither an object nor an array.
+    /// A breakdown has no `by`, is an empty array, or is neither an object nor an array.
     NoBy,
     /// A breakdown has a key that its `by` does not allow: the key and the `by`.
     UnknownKey(String, String),
@@ -166,7 +167,7 @@ impl Breakdown {
 
     /// The breakdown with this name, one of [`PRESETS`](Self::PRESETS); `None` for another name.
     ///
-    /// The presets are the breakdowns of Firefox's Memory tool, and a breakdown for each `by` except
+    /// The presets are Firefox's default, the breakdowns of Firefox's Memory tool, and a breakdown for each `by` except
     /// `descriptiveType`: a breakdown by `descriptiveType` fails on nodes without a descriptive name.
     pub fn preset(name: &str) -> Option<Self> {
         let (_, json) = Self::PRESETS.iter().find(|(known, _)| *known == name)?;
@@ -200,7 +201,8 @@ impl Breakdown {
     ///
     /// # Errors
     ///
-    /// Returns a [`BreakdownError`] for everything that Firefox rejects, except arrays, and for unknown keys.
+    /// Returns a [`BreakdownError`] for everything that Firefox rejects, except arrays that are not empty. Unknown keys
+    /// and breakdowns nested deeper than 32 levels are also errors.
     pub fn parse(json: &str) -> Result<Self, BreakdownError> {
         let value: Value = serde_json::from_str(json).map_err(|e| BreakdownError::NotJson(e.to_string()))?;
         Self::from_json(&value)

@@ -215,7 +215,7 @@ fn sorted<K>(entries: HashMap<K, BreakdownCounter<'_>>) -> Vec<(K, BreakdownCoun
     entries
 }
 
-/// The texts, stacks and ids for a report.
+/// The ids in each bucket of a report, and the stacks built so far: equal callers share one stack.
 pub(super) struct ReportTables<'a> {
     buckets: &'a mut Vec<Vec<u64>>,
     stacks: HashMap<GraphFrameId, Arc<CensusStack>>,

@@ -44,7 +44,7 @@ pub struct CensusCount {
 pub enum StackKey {
     /// The nodes that this stack allocated.
     Stack(Arc<CensusStack>),
-    /// The nodes that an empty stack allocated: `null` in Firefox's documentation.
+    /// The nodes whose recorded stack has no frames: `null` in Firefox's documentation.
     Empty,
     /// The nodes whose stack was not recorded.
     NoStack,

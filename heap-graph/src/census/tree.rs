@@ -143,12 +143,14 @@ impl CensusTree {
         tree
     }
 
-    /// The root. Its totals are the report's totals, even if the tree is filtered.
+    /// The root. Its totals are the report's totals, even if the tree is filtered. In the tree of a difference, they
+    /// are the totals of the first report.
     pub fn root(&self) -> &CensusTreeNode {
         &self.nodes[0]
     }
 
-    /// A node's children, ordered by bytes, the largest first: by total bytes or, in an inverted tree, by own bytes.
+    /// A node's children, ordered by total bytes or, in an inverted tree, by own bytes. The largest absolute number is
+    /// first.
     pub fn children<'a>(&'a self, node: &'a CensusTreeNode) -> impl Iterator<Item = &'a CensusTreeNode> {
         node.children.iter().map(|child| &self.nodes[*child])
     }

@@ -6,7 +6,7 @@
 
 use crate::progress::{CancelledError, StepCounter, chunks};
 
-/// The average number of upward steps for each node. Beyond it, the function switches from steps to jumps. Heaps need
+/// The average number of upward steps for each node. Beyond it, [`climb`] switches from steps to jumps. Heaps need
 /// less than one step.
 const PATIENCE: usize = 4;
 

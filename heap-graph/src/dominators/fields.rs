@@ -44,7 +44,8 @@ impl FieldSizes<'_> {
 /// A class and a name of edges.
 type FieldKey = (GraphTextId, Option<GraphTextId>);
 
-/// The sizes by field, ordered by retained size, the largest first. Equal fields are in the order of the graph.
+/// The sizes by field, ordered by retained size, the largest first. Fields with equal retained sizes are in the order
+/// of the graph.
 ///
 /// A node counts for the edge from its immediate dominator. If the dominator has several edges to the node, the node
 /// counts for the first of these edges. If the dominator reaches the node only through other nodes, on several paths,

@@ -10,15 +10,15 @@
 //!
 //! The loops visit the graph's arrays from the first node to the last, so the processor can read ahead in most of
 //! them. A node has a greater number than the nodes above it. Breadth-first walks produce such flat trees that
-//! climbing is short. In other graphs, climbing may take too many steps. The function stops without a result if
-//! climbing takes too many steps, or if the order of nodes is not the order of a walk.
+//! climbing is short. In other graphs, climbing may take too many steps. [`refine`] stops without a result if climbing
+//! takes too many steps, or if the order of nodes is not the order of a walk.
 
 use crate::arrays::huge;
 use crate::graph::Graph;
 use crate::prefetch::{AHEAD, prefetch};
 use crate::progress::{CancelledError, StepCounter, chunks};
 
-/// The average number of steps for each node, upwards or for repeated edges. Beyond it, the function stops without a
+/// The average number of steps for each node, upwards or for repeated edges. Beyond it, [`refine`] stops without a
 /// result. Heaps need less than one step.
 const PATIENCE: usize = 4;
 /// The number of nodes at the top of the tree; more if the root leads to more nodes. The data of these nodes stay in
@@ -28,7 +28,7 @@ const TOP: u32 = 1 << 15;
 /// The dominator tree of a graph whose nodes come after their dominators.
 pub(super) struct RefinedTree {
     /// For each node, the number of its immediate dominator, with all bits inverted. The root's dominator is the root
-    /// itself. A node without edges to it has 0, so that zeroed memory from the system is a valid start.
+    /// itself. An unreachable node has 0, so that zeroed memory from the system is a valid start.
     pub(super) inverted: Vec<u32>,
     /// An array to reuse, so that the system need not clear more memory.
     pub(super) spare: Vec<u32>,
@@ -92,7 +92,7 @@ impl TreeRefinement {
         }
     }
 
-    /// Processes the edges of some nodes. Returns `None` if the function must stop.
+    /// Processes the edges of some nodes. Returns `None` if [`refine`] must stop.
     fn take(&mut self, graph: &Graph, part: core::ops::Range<usize>) -> Option<()> {
         let referents = graph.all_referents();
         let (inverted, tops) = (&mut self.inverted[..], &mut self.tops[..]);
@@ -138,7 +138,7 @@ impl TreeRefinement {
         !self.inverted[node as usize]
     }
 
-    /// Moves the referent of an edge, if necessary. Returns `None` if the function must stop.
+    /// Moves the referent of an edge, if necessary. Returns `None` if [`refine`] must stop.
     #[inline]
     fn meet(&mut self, edge: &TreeEdge) -> Option<()> {
         let TreeEdge { from, to } = *edge;
@@ -176,7 +176,7 @@ impl TreeRefinement {
         common != 0
     }
 
-    /// The last node that is above both nodes, or is one of them. Returns `None` if the function must stop.
+    /// The last node that is above both nodes, or is one of them. Returns `None` if [`refine`] must stop.
     #[inline]
     fn common(&mut self, mut one: u32, mut other: u32) -> Option<u32> {
         while one != other {
@@ -187,8 +187,8 @@ impl TreeRefinement {
         Some(one)
     }
 
-    /// Moves nodes until the source of each edge is below the node above the edge's referent. Returns `None` if the
-    /// function must stop.
+    /// Moves nodes until the source of each edge is below the node above the edge's referent. Returns `None` if
+    /// [`refine`] must stop.
     fn settle(&mut self, steps: &mut StepCounter<'_>) -> Result<Option<()>, CancelledError> {
         let mut is_settled = false;
         while !is_settled {

@@ -24,8 +24,8 @@ pub struct ClassSizes<'a> {
     pub retained_size: u128,
 }
 
-/// The sizes by class, ordered by retained size, the largest first. Equal classes are in the order of the graph's
-/// kinds.
+/// The sizes by class, ordered by retained size, the largest first. Classes with equal retained sizes are in the order
+/// of the graph's kinds.
 ///
 /// The retained sizes of different classes overlap, so their sum may exceed the heap. The root does not count.
 pub fn sizes_by_class<'a>(tree: &DominatorTree<'a>) -> Vec<ClassSizes<'a>> {

@@ -105,8 +105,8 @@ impl DepthFirstWalk {
         Ok(walk)
     }
 
-    /// Gives the node of this row the next number. Returns `None` if the node has no edges: the walk has then already
-    /// left it.
+    /// Gives the node of this row the next number. Returns `None` if the node has no edges and is not the root: the
+    /// walk has then already left it.
     #[inline]
     fn meet<W: RowWord>(&mut self, rows: &mut WalkRows<W>, row: usize, parent: u32) -> Option<OpenNode> {
         let number = self.preorder.len() as u32;
@@ -160,7 +160,8 @@ impl DepthFirstWalk {
             }
         }
         drop((forest, regions));
-        // The root has no parent, and `others` has no edges to it.
+        // The root's semidominator is `NONE`: the root has no parent, and `others` has no edges to it. `climb` does not
+        // read it.
         Ok((climb(parents, &semidominators, steps)?, semidominators))
     }
 }
@@ -253,9 +254,9 @@ fn emptied(mut array: Vec<u32>, capacity: usize) -> Vec<u32> {
 /// same array. So a step along an edge needs one random access to memory. With the graph's own arrays, a step would
 /// need three random accesses.
 ///
-/// The row of a node contains the node, and then the rows of its edges' targets, the last edge first. When the walk
-/// meets the node, its number replaces the node. The upper bits of a word are flags: whether the walk has met the
-/// node, whether it has edges, and whether an edge ends the row.
+/// The row of a node contains the node, and then the places of the rows of its edges' targets, the last edge first.
+/// When the walk meets the node, its number replaces the node. The upper bits of a word are flags: whether the walk has
+/// met the node, whether it has edges, and whether an edge ends the row.
 struct WalkRows<W> {
     words: Vec<W>,
 }
@@ -372,9 +373,9 @@ impl<W: RowWord> WalkRows<W> {
         Ok((Self { words }, [above, ends, W::spare(places)]))
     }
 
-    /// The start of each node's row. It is after the row of the first node that leads to it, with the rows of later
-    /// edges first. So when the walk meets a node by the first edge to it, the walk continues with the next row.
-    /// Counts one step for each node.
+    /// The start of each node's row. The row of a node follows the row of the first node that leads to it. If several
+    /// rows follow one row, the rows of its later edges come first. So when the walk meets a node by the first edge to
+    /// it, the walk continues with the next row. Counts one step for each node.
     fn places(graph: &Graph, steps: &mut StepCounter<'_>) -> Result<(Vec<W>, [Vec<u32>; 2]), CancelledError> {
         let (nodes, referents) = (graph.node_count(), graph.all_referents());
         // For each node, the first node with an edge to it. The loop finds the first node only if the nodes are in
@@ -504,7 +505,8 @@ mod tests {
     use crate::graph::{GraphBuilder, NodeId, NodeParts};
     use crate::progress::AnalysisProgress;
 
-    /// Graphs of more than 2^32 words have wide rows. Narrow and wide rows must give the same walk.
+    /// Graphs of more than 2^31 words or more than 2^30 nodes have wide rows. Narrow and wide rows must give the same
+    /// walk.
     #[test]
     fn rows_of_both_widths_give_the_same_walk() {
         let mut random = 1_u64;

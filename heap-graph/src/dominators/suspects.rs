@@ -51,14 +51,14 @@ impl SuspectOptions {
 pub struct Suspect {
     /// The class of the node or nodes, or the type of nodes without a class.
     pub class: GraphText<'static>,
-    /// A single node, or all nodes of the class if no single node retains enough.
+    /// A single node, or all nodes of the class directly below the root that do not retain enough alone.
     pub nodes: Vec<NodeId>,
     /// The bytes that the nodes retain together.
     pub retained_size: u128,
     /// The retained size as a percentage of the heap.
     pub percent: f64,
-    /// The path from the node down to the accumulation point, a node whose bytes belong to many children. The last
-    /// step is the accumulation point. The path is empty if `nodes` contains several nodes.
+    /// The path from the node down to the accumulation point, the last step. No child of the accumulation point retains
+    /// the part of its bytes that [`SuspectOptions::drop_ratio`] demands. The path is empty for the nodes of a class.
     pub path: Vec<AccumulationStep>,
 }
 

@@ -151,7 +151,8 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// A text with the escapes of XML. U+FFFD replaces control characters, which XML does not allow.
+/// A text with the escapes of XML. U+FFFD replaces control characters, U+FFFE and U+FFFF, since XML does not allow most
+/// of them.
 fn xml(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

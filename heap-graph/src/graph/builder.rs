@@ -121,19 +121,19 @@ impl GraphBuilder {
     ///
     /// # Errors
     ///
-    /// Returns [`GraphError::TooMany`] after 2^32 - 1 frames.
+    /// Returns [`GraphError::TooMany`] after 2^32 - 2 frames.
     pub fn frame(&mut self, mut frame: FrameParts) -> Result<GraphFrameId, GraphError> {
         frame.function = frame.function.filter(|name| !self.texts.get(*name).as_wtf8().is_empty());
         self.frames.intern(frame).ok_or(GraphError::TooMany("frames"))
     }
 
     /// Adds a stack, or finds an equal stack that was added before. The first of `frames` is the innermost. Returns
-    /// the innermost frame; `None` if the stack has no frames. A node that was allocated by a stack without frames
-    /// has [`GraphFrameId::EMPTY_STACK`].
+    /// the innermost frame; `None` if the stack has no frames. A node with such a stack needs
+    /// [`GraphFrameId::EMPTY_STACK`]: `None` means that no stack was recorded.
     ///
     /// # Errors
     ///
-    /// Returns [`GraphError::TooMany`] after 2^32 - 1 frames or texts.
+    /// Returns [`GraphError::TooMany`] after 2^32 - 2 frames or 2^32 - 1 texts.
     pub fn stack(&mut self, frames: &[SiteFrame]) -> Result<Option<GraphFrameId>, GraphError> {
         let mut youngest = None;
         for frame in frames.iter().rev() {

@@ -7,7 +7,7 @@ use core::fmt;
 /// In a Rust program, an object is a value of a struct, an enum or a container. A string is text. A script is code,
 /// or describes code. A DOM node is a node of a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(clippy::exhaustive_enums, reason = "the format allows no more: Firefox rejects them")]
+#[allow(clippy::exhaustive_enums, reason = "Firefox rejects a snapshot with another coarse type")]
 pub enum CoarseType {
     /// Any other node.
     #[default]

@@ -13,8 +13,8 @@ use super::text::GraphTextId;
 pub struct GraphFrameId(NonZeroU32);
 
 impl GraphFrameId {
-    /// The stack of a node that code without frames allocated. A census counts the node under `null`, not under
-    /// `noStack`. This id is not a frame and has no children. Snapshots in files do not contain it.
+    /// The stack of a node whose recorded stack has no frames. A census counts the node under `null`, not under
+    /// `noStack`. This id is not a frame, and no frame has it as its parent. Snapshots in files do not contain it.
     pub const EMPTY_STACK: Self = Self(NonZeroU32::MAX);
 
     pub(crate) fn index(self) -> usize {
@@ -22,7 +22,7 @@ impl GraphFrameId {
     }
 }
 
-/// One frame of an allocation stack. Its parts are ids.
+/// One frame of an allocation stack. Its caller and its texts are ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(clippy::exhaustive_structs, reason = "a builder's user fills it in, field by field")]
 pub struct FrameParts {

@@ -19,7 +19,7 @@ pub struct NotRecording;
 impl fmt::Display for NotRecording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "no census of allocated blocks: DMD does not record this process; declare dmd_sites::DmdSites as the global \
+            "no census of allocated blocks: DMD does not record this process; declare dmd::Dmd as the global \
              allocator and set $DMD, or start the program with about-memory run",
         )
     }
@@ -77,8 +77,8 @@ pub fn take_census(breakdown: &Breakdown) -> Result<CensusReport, TakeCensusErro
 /// The id of a node is the block's address, and its size is the usable size. Its type comes from the allocation
 /// stack, as in DMD's dumps: the type of a `Vec<String>` is `[String]`, the array of its elements. Its class is the
 /// type without path and parameters; an array keeps its brackets. The coarse type of text is
-/// [`String`](CoarseType::String). Blocks of an unknown type have the coarse type [`Other`](CoarseType::Other), and no
-/// class.
+/// [`String`](CoarseType::String). Blocks of an unknown type have the coarse type [`Other`](CoarseType::Other). Text
+/// and blocks of an unknown type have no class.
 ///
 /// Other threads may allocate during the call. The graph contains every block that lives during the whole call, and
 /// some other blocks. It does not contain the graph's own blocks.
@@ -110,7 +110,7 @@ fn graph(blocks: &[BlockRow]) -> Graph {
     builder.set_creation_time(now());
     let roots = builder.text("roots").expect(few);
     builder.node(NodeParts::new(NodeId(0), 0, roots)).expect(few);
-    // The two planes of the engine's table may contain an address twice while a thread reuses it.
+    // While a thread frees and reuses an address, the engine's table may contain the address twice.
     let mut blocks: Vec<&BlockRow> = blocks.iter().collect();
     blocks.sort_by_key(|block| block.address);
     blocks.dedup_by_key(|block| block.address);
@@ -168,7 +168,8 @@ fn class(name: &str) -> String {
         Some(0) | None => name.len(),
         Some(end) => end,
     };
-    // A name that starts with a bracket is a tuple or an array, and has no path.
+    // A name that starts with a bracket, `&` or `*` is a tuple, an array or a pointer. It is not a path, so it is not
+    // shortened.
     let path = &name[..end];
     match path.rsplit_once("::") {
         Some((_, last)) if !path.starts_with(['(', '[', '{', '&', '*']) => last.to_owned(),

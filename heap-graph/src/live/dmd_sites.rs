@@ -16,7 +16,7 @@ impl AllocationSites for DmdSites {
     }
 }
 
-/// A profiler without any sites.
+/// Knows no allocation site of any block.
 pub(super) struct NoSites;
 
 impl AllocationSites for NoSites {

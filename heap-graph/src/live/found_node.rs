@@ -2,7 +2,8 @@
 
 use crate::graph::GraphFrameId;
 
-/// The id of the graph's root. The roots of the program have the next ids, in order. Blocks have higher addresses.
+/// The id of the graph's root. The roots of the program have the next ids, in order. The ids of blocks are higher:
+/// they are addresses, or at least 2^52.
 pub(super) const ROOT_ID: u64 = 1;
 
 /// The id of the program's root number `place`, from 0.

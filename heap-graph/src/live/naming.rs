@@ -43,8 +43,8 @@ const TRANSPARENT: [&str; 24] = [
 ];
 
 impl<'a> BlockTypes<'a> {
-    /// The type of the block's node. For a pointer, it is the target's type; for a container, the container's own
-    /// type.
+    /// The type of the block's node. For a pointer or a wrapper such as `Option`, it is the type inside; for a
+    /// container, the container's own type.
     pub fn type_name(&self) -> &'a str {
         let mut name = self.owner;
         while let Some(inner) = TRANSPARENT.iter().find_map(|outer| name.strip_prefix(outer)) {

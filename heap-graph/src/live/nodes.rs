@@ -17,7 +17,7 @@ pub(super) enum BlockKey {
     At(usize),
     /// For a block whose address is not accessible to the walk, such as the block of an empty hash table. The fields
     /// are the start of the block or value that contains the pointer, the path of fields to the pointer, and the
-    /// number of earlier blocks without an address on the same path.
+    /// number of such blocks that the walk has met earlier in the same block or value.
     Hidden(usize, FieldPath, u32),
 }
 
@@ -80,7 +80,8 @@ impl WalkNodes {
         };
     }
 
-    /// The id of a new block. It is the block's address if no other block can have this id.
+    /// The id of a new block: its address if the address is known and less than [`FIRST_HIDDEN_ID`], otherwise an
+    /// unused id.
     pub(super) fn new_id(&mut self, key: BlockKey) -> u64 {
         if let BlockKey::At(address) = key
             && (address as u64) < FIRST_HIDDEN_ID

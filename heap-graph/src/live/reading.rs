@@ -201,7 +201,7 @@ impl<S: GraphSink> WalkObserver for LiveReading<'_, S> {
         let size = match &mut self.measured {
             // SAFETY: `MeasuredReading::block` requires the start of a live block of the global allocator, allocated
             // with `block.layout`. This method has the same contract, and so has its caller `MallocSizeOfOps::block`.
-            // The impl that names the block fulfills the contract.
+            // The `MallocSizeOf` impl that passes the block to that caller fulfills the contract.
             Some(measured) => unsafe { measured.block(block) },
             None => block.layout.size(),
         };

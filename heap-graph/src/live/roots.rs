@@ -18,7 +18,7 @@ pub struct Roots<'a>(pub(super) RootsPurpose<'a>);
 pub(super) enum RootsPurpose<'a> {
     /// Collects the walk in memory.
     Collect(Box<MallocSizeOfOps<LiveReading<'a, CollectedGraph>>>),
-    /// Saves the walk of the next values to a file. The number is the number of these values.
+    /// Saves the walk to a file. The number is the number of values that the walk still accepts.
     Save(Box<MallocSizeOfOps<LiveReading<'a, SnapshotStream<'a>>>>, usize),
     /// Only records the names of the values.
     Name(Vec<String>),

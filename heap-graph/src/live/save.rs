@@ -61,8 +61,8 @@ impl HeapGraph {
 
     /// Walks the values that `add_roots` adds, and writes a snapshot during the walk.
     ///
-    /// The walk writes a block when it leaves the block, and then keeps only the block's address: about 100 bytes
-    /// for each block. The walk also keeps the blocks on the path from a root to the current position. It keeps
+    /// The walk writes a block when it leaves the block. Of a written block, it keeps only the id and the addresses,
+    /// in about 100 bytes. The walk also keeps the blocks on the path from a root to the current position. It keeps
     /// blocks with references to addresses that it has not met yet, and writes them last.
     ///
     /// The function calls `add_roots` twice. The first call only records the names of the roots, since they are at

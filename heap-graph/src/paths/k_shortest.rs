@@ -6,7 +6,7 @@ use crate::graph::{Graph, NodeId, NodeIndex};
 const UNREACHED: u32 = u32::MAX;
 
 /// The `k` shortest paths that visit no node twice. The shortest is first, and paths of the same length are in the
-/// order of edges. Parallel edges with the same name count as one edge.
+/// order of edges. Parallel edges with the same name count as one edge if they are at most 64 edges apart.
 ///
 /// The paths of [`shortest_paths`](super::shortest_paths) differ in their last edge, but the paths of this function may
 /// have the same last edge. The function examines at most `effort` edges, and returns the paths found so far: the

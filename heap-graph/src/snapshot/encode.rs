@@ -12,10 +12,10 @@ pub(super) struct Encoder {
     two_byte: TextNumbers,
     classes: TextNumbers,
     files: TextNumbers,
-    /// The number of texts in the one-byte table. It contains classes and files.
+    /// The number of texts in the one-byte table. The table contains classes and files.
     one_byte_count: u32,
     is_written: Vec<bool>,
-    /// A buffer for nested frames, the innermost last. It is stored only for its reserved memory.
+    /// Buffers for the frames of one stack, the innermost frame first. They are stored only for their reserved memory.
     nested: Vec<Vec<u8>>,
     message: Vec<u8>,
     part: Vec<u8>,

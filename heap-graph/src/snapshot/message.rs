@@ -27,7 +27,7 @@ pub(super) struct RawEdge {
     pub(super) name: TextOrRef,
 }
 
-/// A frame that is a stack or a parent.
+/// The frame in a node's field for its stack, or in a frame's field for its parent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RawFrame {
     /// The position of the message's start.

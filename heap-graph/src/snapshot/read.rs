@@ -278,7 +278,7 @@ impl SnapshotReader {
         if text.as_file.is_none() {
             text.as_file = match core::str::from_utf8(&text.bytes) {
                 Ok(utf_8) => self.builder.texts.intern(utf_8.as_bytes()),
-                // Firefox reads a single invalid byte as Latin-1. With several invalid bytes, its census fails.
+                // Firefox reads an invalid name of one byte as Latin-1. With a longer invalid name, its census fails.
                 Err(_) => self.builder.texts.intern_utf16(text.bytes.iter().map(|byte| u16::from(*byte))),
             };
         }

@@ -16,7 +16,7 @@ const STEP: usize = 128 * 1024;
 /// Unpacks a file, on any thread.
 struct Unpacker<R> {
     decoder: Decoder<R>,
-    /// Whether a complete member has been read.
+    /// Whether a complete member, a gzip or zlib stream in the file, has been read.
     is_whole: bool,
 }
 
@@ -234,7 +234,8 @@ impl<R: BufRead> MessageStream<R> {
         MessageError { message: self.count, field: "", offset: self.offset, problem }.into()
     }
 
-    /// The next message; `None` at the end of the stream. A length of 0 or an invalid length also ends the stream.
+    /// The next message; `None` at the end of the stream. An invalid length also ends the stream, and so does a length
+    /// of 0 after the first message.
     pub(super) fn next(&mut self) -> Result<Option<MessageBytes<'_>>, SnapshotError> {
         let (length, bytes) = loop {
             match wire::number(&self.buffer[self.start..self.end]) {

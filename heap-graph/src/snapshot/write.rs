@@ -58,13 +58,14 @@ impl<W: Write> Packer<W> {
 ///
 /// Reading the file returns the same graph, with these exceptions:
 ///
+/// - An empty stack ([`GraphFrameId::EMPTY_STACK`]) becomes a missing stack.
 /// - A text ends at its first NUL.
 /// - Characters of a class name that Latin-1 does not contain become `?`.
 /// - Lone surrogates in a file name become U+FFFD.
 /// - If the innermost 90 frames of a stack are all new in the file, only these 90 are kept.
 ///
-/// [`read`](super::read()) rejects stacks that still have more than 10,000 frames. Firefox rejects ids without an
-/// exact representation as a double. Real addresses are always exact.
+/// [`read`](super::read()) rejects stacks that still have more than 10,000 frames. Firefox and `read` reject ids
+/// without an exact representation as a double. Real addresses are always exact.
 ///
 /// # Errors
 ///
@@ -127,7 +128,7 @@ impl<W: Write> SnapshotWriter<W> {
     ///
     /// # Errors
     ///
-    /// Returns [`GraphError::TooMany`] after 2^32 - 1 frames.
+    /// Returns [`GraphError::TooMany`] after 2^32 - 2 frames.
     pub fn frame(&mut self, frame: FrameParts) -> Result<GraphFrameId, GraphError> {
         self.frames.intern(frame).ok_or(GraphError::TooMany("frames"))
     }

@@ -1,4 +1,4 @@
-//! Compares each key of a census, in Firefox's order.
+//! Compares censuses with Firefox's: each key with its counts, in the same order.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::golden::{self, SNAPSHOTS};
 
-/// Records the sizes of writes.
+/// Stores all written bytes, and the size of the largest write.
 struct Sizes(Vec<u8>, usize);
 
 impl std::io::Write for Sizes {
@@ -111,7 +111,7 @@ fn bad_breakdowns_get_firefox_s_words() {
             Err(error) => Err(format!("TypeError: {error}")),
         };
         match (name.as_str(), ours) {
-            // Firefox does not support these breakdowns, and does not report an error.
+            // Firefox rejects the array, which this crate accepts. Both reject the other breakdown; the texts differ.
             ("array-of-two", Ok(_)) | ("descriptiveType-at-top", Err(_)) => {}
             // Firefox ignores unknown keys in a breakdown.
             (_, Err(error)) if error.contains("unrecognized key") => {
@@ -159,7 +159,7 @@ fn options_of_a_census_are_a_breakdown_too() {
     assert!(Breakdown::parse(r#"{"breakdown": {"by": "count"}, "by": "count"}"#).is_err());
 }
 
-/// Firefox's documentation promises the key `null` for nodes that an empty stack allocated.
+/// Firefox's documentation promises the key `null` for nodes whose recorded stack has no frames.
 #[test]
 fn nodes_of_an_empty_stack_are_under_null() {
     let mut builder = GraphBuilder::new();

@@ -25,7 +25,7 @@ fn saved(dmd: Option<&str>) -> Graph {
     snapshot::read(&path).unwrap()
 }
 
-/// The functions on the stacks of nodes of a class. The functions of each node are joined.
+/// For each node of a type, the functions on its stack, joined. Leaves out nodes without bytes.
 fn stacks(graph: &Graph, type_name: &str) -> Vec<String> {
     let nodes = graph.nodes().filter(|node| node.type_name() == type_name);
     let functions = |node: heap_graph::HeapNode<'_>| {

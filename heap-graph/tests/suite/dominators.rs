@@ -31,7 +31,8 @@ fn every_dominator_and_retained_size_of_firefox_is_ours() {
     }
 }
 
-/// Up to this number of nodes, Firefox's order of equal nodes is stable.
+/// The largest number of nodes for which the test compares the order of equal nodes. Firefox's sort of longer lists is
+/// not stable.
 const STABLE: usize = 15;
 
 fn compare(tree: &DominatorTree<'_>, expected: &Value) {
@@ -152,8 +153,8 @@ fn tree_of(graph: &Graph, needs_walk: bool) -> DominatorTree<'_> {
     tree
 }
 
-/// Each leaf is as deep as the whole walk, and only the root dominates it. Simple climbing would take 10,000,000,000
-/// steps.
+/// In the walk's tree, each leaf is below the whole chain, but only the root dominates it. Simple climbing would take
+/// 10,000,000,000 steps.
 #[test]
 fn a_long_chain_to_many_leaves_is_no_square() {
     const MANY: u64 = 100_000;
@@ -246,8 +247,8 @@ fn random() -> impl FnMut(usize) -> usize {
     }
 }
 
-/// Compares dominators and retained sizes. Returns the number of reachable nodes, and the number of reachable nodes that
-/// the root does not immediately dominate.
+/// Compares dominators and retained sizes. Returns the number of reachable nodes, and the number of reachable nodes
+/// that the root does not immediately dominate.
 fn compare_by_intersection(edges: &[Vec<usize>], needs_walk: bool) -> (usize, usize) {
     let mut builder = GraphBuilder::new();
     let name = builder.text("Node").unwrap();
@@ -304,8 +305,8 @@ fn dominators_of_large_graphs_in_any_order_are_right() {
     );
 }
 
-/// The nodes are in the order of a walk, and the top of the tree does not hold all of them. The root of the first graph
-/// has few edges, and the root of the second graph has many.
+/// The nodes are in the order of a walk, and do not all fit in the top part of the tree, which the algorithm treats
+/// separately. The root of the first graph has few edges, and the root of the second graph has many.
 #[test]
 fn dominators_of_large_graphs_in_the_order_of_a_walk_are_right() {
     const NODES: usize = 120_000;

@@ -13,7 +13,7 @@ use heap_graph::snapshot::{SnapshotReadOptions, SnapshotWriteOptions, read_from}
 use heap_graph::{Breakdown, DominatorTree, Graph, HeapGraph, HeapNode, NodeIndex, census};
 use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading, computed_size_of, measure::SkipReason};
 
-/// Node types and edges on the paths from the roots: `name: type -> name: type`.
+/// All edges, as `CLASS -NAME-> CLASS`; a node without a class has its type there.
 fn lines(graph: &Graph) -> Vec<String> {
     let mut lines = Vec::new();
     for node in graph.nodes() {

@@ -1,5 +1,6 @@
-//! Odd snapshots: most are random, and two are from a heap of Firefox. Each has Firefox's verdict and answers in one
-//! line of JSON. Firefox puts an `undefined` into some sets of leaves; the files leave it out.
+//! Odd snapshots: most are random, and two are from a heap of Firefox. `odd.jsonl.gz` has one line of JSON for each
+//! snapshot: whether Firefox reads it, and Firefox's answers. In census trees, Firefox puts an `undefined` into some
+//! sets of leaves. The file leaves it out.
 
 use std::collections::HashMap;
 
@@ -14,7 +15,8 @@ use serde_json::value::RawValue;
 
 use crate::golden;
 
-/// From this number of nodes, Firefox's order of equal nodes is not stable.
+/// From this number of nodes on, the test does not compare the order of equal nodes: Firefox's sort of longer lists is
+/// not stable.
 const UNSTABLE: usize = 16;
 
 fn list(json: &RawValue) -> Vec<Box<RawValue>> {
@@ -190,8 +192,8 @@ fn odd_snapshots_are_taken_and_answered_as_by_firefox() {
     assert_eq!((taken, refused), (108, 73));
 }
 
-/// A file with a root and two nodes of the sizes 10 and 20. Their stacks have one frame each, and differ only in the
-/// two flags.
+/// The census by stack of a root and two nodes with 10 and 20 bytes. The stacks of the two nodes have one frame each.
+/// The frames differ only in the two flags.
 fn two_stacks(is_system: bool, is_self_hosted: bool) -> CensusReport {
     let mut builder = heap_graph::GraphBuilder::new();
     let name = builder.text("same").unwrap();

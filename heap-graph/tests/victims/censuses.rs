@@ -21,7 +21,7 @@ fn make_page() -> Box<Page> {
     Box::new(Page { title: "a page".repeat(1000), words: vec![1; 5000] })
 }
 
-/// The program's values do not measure these blocks.
+/// No value that the program adds as a root reaches these blocks.
 #[inline(never)]
 fn make_foreign() -> Vec<Vec<u64>> {
     // Prevents a tail call, which would remove this function from the stack.

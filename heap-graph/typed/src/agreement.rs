@@ -1,4 +1,5 @@
-//! Compares the two sources of types. Their agreement is the evidence that both are right.
+//! Compares the two sources of types: allocation stacks and pointers. Their agreement is the evidence that both are
+//! right.
 
 use std::collections::BTreeMap;
 

@@ -33,8 +33,8 @@ impl ArenaValues {
         is_new
     }
 
-    /// Removes each value at these addresses that shares a part of its bytes with another value. Bytes of a value belong to
-    /// another value only if one of the values contains the other one.
+    /// Removes each value at these addresses that overlaps another value. A value stays if it contains the other value
+    /// completely, or is completely inside of the other value.
     pub(crate) fn remove_contradicted(&mut self, addresses: &[u64]) {
         for start in addresses {
             let Some((_, bytes)) = self.by_address.get(start) else { continue };

@@ -57,8 +57,8 @@ pub(crate) fn scanned_blocks(dump: &Dump) -> Result<(Vec<HeapBlock>, usize), Typ
     Ok((blocks, overlapping))
 }
 
-/// Finds blocks by address in one or two steps. Among millions of blocks, a search spends most of its time waiting
-/// for memory.
+/// Finds blocks by address in one or two steps. A binary search in millions of blocks would spend most of its time
+/// waiting for memory.
 #[derive(Debug)]
 pub(crate) struct BlockIndex {
     runs: Vec<BlockRun>,
@@ -143,8 +143,8 @@ pub(crate) fn fits(info: &DebugInfo, contents: TypedContents, bytes: u64) -> boo
 #[derive(Debug)]
 pub(crate) struct StackTypeIndex {
     types: TypeNames,
-    /// The possible contents of blocks. There is a list for each verdict. If the types at a code location differ from
-    /// the types at other locations, that code location has its own list.
+    /// The possible contents of blocks. There is a list for each verdict. If a code location must select among a
+    /// verdict's types, that location has its own list.
     lists: Vec<CandidateTypes>,
     /// The index of each stack's list.
     of_stacks: Vec<u32>,
@@ -184,7 +184,7 @@ impl StackTypeIndex {
                 of_stacks.push(whole);
                 continue;
             };
-            // A single type needs no choice. If several types have the same name, the code location decides.
+            // A single type of a single file needs no choice. Otherwise the code location selects the types.
             let is_clear = place.is_some() && known.all.len() == 1 && info.is_one_file();
             if is_clear {
                 of_stacks.push(whole);
@@ -231,7 +231,8 @@ impl StackTypeIndex {
         fitting.next().is_none().then_some(first)
     }
 
-    /// Whether the stack names types with a layout, but none of these types fits the block.
+    /// Whether the stack names types with a layout, but none of these types fits the block. False if the types only
+    /// have a similar name.
     pub(crate) fn misfits(&self, block: &HeapBlock, info: &DebugInfo) -> bool {
         let candidates = self.candidates(block).filter(|candidates| candidates.exact);
         let all = candidates.map_or(&[][..], |candidates| &candidates.all);

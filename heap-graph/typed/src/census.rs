@@ -32,7 +32,7 @@ pub struct TypeCensus {
     pub bytes: u64,
     /// The number of blocks with a type.
     pub typed_blocks: u64,
-    /// The usable bytes of blocks with a type.
+    /// The usable bytes of blocks with a type. In the used part of a chunk, only the bytes of known values count.
     pub typed_bytes: u64,
     /// The number of blocks whose stack names types with a layout, but whose size fits none of these types.
     pub misfits: u64,

@@ -38,7 +38,7 @@ pub(crate) use types::{DebugNameId, EnumVariant, Member, StaticItem, Type, TypeK
 /// The largest total size of all compressed sections after unpacking, in bytes.
 const MOST_UNPACKED: u64 = 1 << 30;
 
-/// The largest number of reading threads. Several threads may each store the same name.
+/// The largest number of reading threads. More threads would store more copies of the same names.
 const MOST_THREADS: usize = 16;
 
 /// The smallest number of names for which a thread is worthwhile.
@@ -59,7 +59,7 @@ pub struct DebugInfo {
     statics: Vec<StaticItem>,
     /// The type of each vtable, by the vtable's address in the file.
     vtables: HashMap<u64, TypeId>,
-    /// Vtables that the compiler merged: types of one size may have the same functions.
+    /// The addresses of vtables that the compiler merged: several types of the same size may have the same functions.
     shared_vtables: HashSet<u64>,
     /// The first type of each name, without declarations.
     by_name: HashMap<DebugNameId, TypeId>,
@@ -80,8 +80,8 @@ pub struct DebugInfo {
 }
 
 impl DebugInfo {
-    /// Reads the debug information of a program's file, with one thread for each processor. A file without debug
-    /// information results in no types.
+    /// Reads the debug information of a program's file, with one thread for each processor, but at most 16. A file
+    /// without debug information results in no types.
     ///
     /// # Errors
     ///
@@ -339,7 +339,8 @@ impl DebugInfo {
         found.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// The type with this full name that contains a value of the type `part`.
+    /// The type with this full name that contains a value of the type `part`. If the search finds no such type, the
+    /// first type with the name.
     pub(crate) fn with_name_and_part(&self, name: &str, part: TypeId) -> Option<TypeId> {
         let name = self.names.find(name)?;
         let first = *self.by_name.get(&name)?;
@@ -391,7 +392,7 @@ impl DebugInfo {
         let name = self.text(of.name);
         match of.of_threads {
             false => format!("static {name}"),
-            // The macro `thread_local!` adds its own items inside.
+            // The path continues with items of the macro `thread_local!`, which the name for display leaves out.
             true => format!("thread-local {}", name.split("::{constant#").next().unwrap_or(name)),
         }
     }

@@ -47,10 +47,10 @@ type ContentsKey = (u64, u64, u64);
 
 impl TypedHeap<'_> {
     /// Finds equal strings and slices of bytes that are not empty. `memory` must be the memory passed to
-    /// [`TypedHeap::new`]. Only this function reads the contents of strings and slices of bytes. It stores hashes while
-    /// it runs, and the result contains no contents.
+    /// [`TypedHeap::new`]. Only this function compares the contents of strings and slices of bytes. It stores hashes
+    /// while it runs, and the result contains no contents.
     ///
-    /// A scan dump contains only whole words, so it lacks the last bytes of a block of 20 bytes. A core file or a
+    /// A scan dump contains only whole words, so it lacks the last four bytes of a block of 20 bytes. A core file or a
     /// process has these bytes: combine it with the dump by [`LayeredMemory`](crate::LayeredMemory).
     pub fn duplicates(&self, memory: &dyn MemorySource) -> Duplicates {
         let mut found = Duplicates::default();

@@ -1,10 +1,10 @@
 //! Stores pointers that contradict the known types of blocks, until they are weighed.
 //!
 //! A pointer may be a stale word: in a vector beyond its length, in a local that was moved, or in an unused raw
-//! pointer. The block to which it led has been freed, and another block has its place. The stack of the new block is
-//! right. A live pointer with the same type proves this. In three cases the pointer is right and the stack is wrong:
-//! a buffer changed its elements in place, bytes are room for values, or the compiler merged the functions of several
-//! types.
+//! pointer. The block to which it led has been freed, and another block has its place. Then the stack of the new block
+//! names the right type, and a live pointer with the same type proves this. In four cases the pointer names the right
+//! type and the stack a wrong one: another owner or other elements took over a buffer, bytes are room for values, two
+//! versions of a type have the same name, or the compiler merged the functions of several types.
 
 use std::collections::BTreeMap;
 
@@ -123,7 +123,7 @@ impl Evidence {
         }
     }
 
-    /// Records that a pointer of a type leads to the start of a block of another size.
+    /// Records that a pointer to values of the type `of` leads to the start of a block of another size.
     pub(crate) fn note_size(&mut self, of: TypeId, is_larger: bool) {
         if is_larger {
             self.headers.insert(of);
@@ -159,8 +159,8 @@ impl Evidence {
         Some(ready.into_iter().collect())
     }
 
-    /// The type that most pointers name, and the number of these pointers. If several types have the same number of
-    /// pointers, the first of these types.
+    /// Returns the type that most pointers name, and the number of these pointers. If several types have the same
+    /// number of pointers, returns the first of these types.
     pub(crate) fn heaviest(
         &self,
         info: &DebugInfo,
@@ -190,7 +190,7 @@ impl Evidence {
         self.changed.extend(u32::try_from(block));
     }
 
-    /// Removes the pointers of blocks whose types have changed.
+    /// Removes the claims of the pointers in blocks whose types have changed.
     pub(crate) fn forget_decided(&mut self) {
         let changed = core::mem::take(&mut self.changed);
         if changed.is_empty() {

@@ -19,16 +19,17 @@ pub const ROOTS: &str = "roots";
 /// The name of edges to blocks without a known holder: blocks, statics and threads do not hold them.
 pub const FROM_OUTSIDE: &str = "held from outside of the heap";
 
-/// The name of edges to one block of each cycle that only the cycle itself holds.
+/// The name of the edge to one block of a cycle, if no block outside of the cycle holds a block of the cycle.
 pub(crate) const IN_A_CYCLE: &str = "in a cycle that nothing else holds";
 
 /// The name of an edge from a word of a block without a layout.
 pub(crate) const WORD: &str = "a word";
 
 impl TypedHeap<'_> {
-    /// The graph of the heap. It has a node for each block. A node has the block's address as its id, its usable
-    /// bytes, its type, and the stack that allocated it. `dump` must be the dump of the heap. Edges have the paths of
-    /// fields as names. The root holds the statics, and the blocks without another holder.
+    /// The graph of the heap. It has a node for each block. A node has the block's address as its id, its usable bytes,
+    /// its type, and the stack that allocated it. `dump` must be the dump of the heap. Edges have the paths of fields
+    /// as names. The root has an edge to each block that a static holds, to each block that no block holds, and to one
+    /// block of each cycle that is held neither by a static nor by a block outside of the cycle.
     ///
     /// # Errors
     ///

@@ -73,7 +73,7 @@ pub struct TypedHeap<'i> {
     pub(crate) from_threads: ThreadWords,
     pub(crate) stacks: StackTypeIndex,
     pub(crate) walk: ValueWalk<'i>,
-    /// The values in the chunks of arenas to which pointers lead.
+    /// The values that pointers reach in the chunks of arenas.
     pub(crate) values: ArenaValues,
     /// The used parts of chunks, by block.
     pub(crate) chunk_uses: HashMap<usize, ChunkUse>,
@@ -93,7 +93,7 @@ struct Inference<'i, 'm, 'd> {
     allocating: AllocatingTypes<'d>,
     /// For each `LeafNode` type, the `InternalNode` type that may replace it; `None` if there is none.
     inner_nodes: HashMap<TypeId, Option<TypeId>>,
-    /// The address, the contents and the bytes of values in arenas that were not read yet.
+    /// The values in arenas that are still to be read: address, contents and size in bytes.
     values: Vec<(u64, TypedContents, u64)>,
     /// Blocks of bytes with references to values in them.
     with_values: BTreeSet<usize>,
@@ -115,7 +115,7 @@ impl<'i> TypedHeap<'i> {
     /// Infers the types of the blocks of a dump in scan mode. The dump's frames must have been looked up
     /// ([`Dump::symbolize`]). `memory` contains the program's memory at the same moment. `bias` is the difference
     /// between addresses in memory and addresses in the file of `info`. Blocks without pointers, such as strings, are
-    /// not read; reading ahead may copy them for a moment.
+    /// searched only for the fields of arenas. But a read of several adjacent blocks may copy such blocks for a moment.
     ///
     /// # Errors
     ///
@@ -331,8 +331,8 @@ impl Inference<'_, '_, '_> {
         }
     }
 
-    /// The target block of a pointer, and the contents that the pointer names. The contents are `None` if the size
-    /// does not fit.
+    /// The target block of a pointer, and the contents that the pointer names. The contents are `None` if the pointer
+    /// names no type, or if the size of the block does not fit.
     fn find_target(&mut self, pointer: &FoundPointer) -> Option<(usize, Option<TypedContents>)> {
         let info = self.heap.walk.info();
         let index = self.heap.index.find(&self.heap.blocks, pointer.value)?;
@@ -422,8 +422,8 @@ impl Inference<'_, '_, '_> {
         })
     }
 
-    /// Gives the type of a pointer to its target, if the target's type is unknown or less precise. Stores a
-    /// contradiction until all types are known. `holder` is the block with the pointer; `None` for a static.
+    /// Gives the target of a pointer the type that the pointer names, if the target's type is unknown or less precise.
+    /// Stores a contradiction until all types are known. `holder` is the block with the pointer; `None` for a static.
     fn take_over(&mut self, holder: Option<u32>, pointer: &FoundPointer) {
         let Some((index, said)) = self.find_target(pointer) else { return };
         let is_evidence = pointer.sure && pointer.certain();
@@ -488,7 +488,7 @@ impl Inference<'_, '_, '_> {
         }
     }
 
-    /// Gives the length of a pointer to its target, if the target's type is already known.
+    /// Gives the target of a pointer the length that the pointer names, if the target's type is already known.
     fn take_over_length(&mut self, pointer: &FoundPointer) {
         let Some((index, Some(said))) = self.find_target(pointer) else { return };
         let Some(known) = self.heap.contents[index] else { return };
@@ -517,7 +517,8 @@ impl Inference<'_, '_, '_> {
                 self.add_word_edges(block);
                 self.heap.agreement.without_layout += 1;
             }
-            // The addresses of an arena's values are unknown, so each word may be a pointer. So may the words of a prefix.
+            // The addresses of an arena's values are unknown, so each word of a chunk may be a pointer. The words of a
+            // prefix may also be pointers.
             if self.is_chunk(block) || self.heap.prefix(block).is_some() {
                 self.add_word_edges(block);
             }
@@ -525,7 +526,8 @@ impl Inference<'_, '_, '_> {
         self.heap.firsts.push(self.heap.edges.len());
     }
 
-    /// Whether the stack names a block of characters or numbers. Such a block contains no pointers.
+    /// Whether the stack names a block of text, or of numbers whose type cannot contain an address. Such a block
+    /// contains no pointers.
     fn is_text(&self, block: usize) -> bool {
         const NUMBERS: &[&str] =
             &["str", "u8", "i8", "u16", "i16", "u32", "i32", "f32", "f64", "bool", "char"];
@@ -536,8 +538,8 @@ impl Inference<'_, '_, '_> {
         })
     }
 
-    /// Adds edges for the words of a block without a layout, or of a prefix, that lead to the start of a block or to the
-    /// value behind its prefix.
+    /// Adds edges for the words of a block without a layout, or of a prefix, that lead to the start of a block or to
+    /// the value behind its prefix.
     fn add_word_edges(&mut self, block: usize) {
         let HeapBlock { address, requested, .. } = self.heap.blocks[block];
         let requested = self.heap.prefix(block).unwrap_or(requested);
@@ -551,8 +553,8 @@ impl Inference<'_, '_, '_> {
         }
     }
 
-    /// Whether strong references to the counted value of a block exist. If they exist, weak references do not count as
-    /// holders of the block.
+    /// Whether strong references to the counted value of a block exist; `None` if this is unknown. Weak references
+    /// count as holders of the block only if no strong reference exists.
     fn has_strong(&mut self, block: usize) -> Option<bool> {
         let info = self.heap.walk.info();
         let strong = info.member(self.heap.contents[block]?.element(), "strong")?;

@@ -31,7 +31,7 @@
 //! ```text
 //! debug_info   types, statics, thread-locals and vtables of a file
 //! memory       bytes of a dump, a process or a core file
-//! plan         a type compiled to the places of its pointers; containers by the names of their members
+//! plan         a type compiled to the positions of its pointers; recognizes containers by the names of their members
 //! path, walk   from a plan and bytes: pointers with paths of fields
 //! blocks       the blocks of a dump, and the types that their stacks name
 //! type_name    types as programmers write them
@@ -59,8 +59,9 @@
 //! - Roots are statics. If the memory contains the positions of the threads, roots also include the program's
 //!   thread-locals and the words of stacks. A copy of a process lacks the registers of other threads, and the frames
 //!   of a thread that was running. Blocks without a known holder are held from outside.
-//! - The contents of strings, and of slices of bytes and numbers, are not read unless the caller requests
-//!   [duplicates](TypedHeap::duplicates). Graphs and other results do not include contents.
+//! - The contents of strings, and of slices of bytes and numbers, are read only to find
+//!   [duplicates](TypedHeap::duplicates), and to search for the fields of arenas. Graphs and other results do not
+//!   include contents.
 
 #![forbid(unsafe_code)]
 

@@ -20,7 +20,8 @@ pub use process::ProcessMemory;
 pub(crate) use reader::MemoryReader;
 pub use scan::ScanMemory;
 
-/// The memory of a program. Inference reads only statics, and blocks whose types contain pointers.
+/// The memory of a program. Inference reads the statics, the stacks, and the blocks that may contain pointers. If it
+/// must search for the fields of an arena, it reads all blocks.
 pub trait MemorySource: Debug {
     /// Reads memory from `address` on. Returns the number of bytes written to `into`, from its start; 0 if the
     /// address is not readable.

@@ -52,7 +52,7 @@ pub(crate) enum TargetPlan {
     Rest { element: TypeId, first: Scalar, end: Scalar, capacity: Scalar },
     /// A value with a tail, such as `ArcInner<[T]>`. `len` is the length of the tail, if the pointer has it.
     Tail { of: TypeId, len: Option<Scalar> },
-    /// A value behind a vtable, perhaps inside a type such as `ArcInner`.
+    /// A value whose vtable determines its type. `within` is the type around the value, such as `ArcInner`.
     Dyn { vtable: Scalar, within: Option<TypeId> },
     /// The control bytes of a hash table.
     Table { entry: TypeId, mask: Scalar },
@@ -200,8 +200,8 @@ impl<'i> PlanCache<'i> {
         self.tail_within(id, &mut { MOST_TAILS })
     }
 
-    /// The last member, like `tail`. Examines at most `left` types: many members may be at one offset, and each of these
-    /// members may have a tail.
+    /// The last member, like `tail`. Examines at most `left` types: many members may be at one offset, and each of
+    /// these members may have a tail.
     fn tail_within(&self, id: TypeId, left: &mut u32) -> Option<TypeTail> {
         *left = left.checked_sub(1)?;
         let of = self.info.get(id);

@@ -43,7 +43,8 @@ pub struct TaskRow {
     /// The type of the future that the last coroutine awaits, if that future is not a coroutine. For several futures,
     /// the type that contains them.
     pub waits_for: Option<String>,
-    /// The futures that the last coroutine awaits at once, such as the futures of `join!` and `select!`, sorted by name.
+    /// The futures that the last coroutine awaits at once, such as the futures of `join!` and `select!`, sorted by
+    /// name.
     pub branches: Vec<TaskBranch>,
     /// The number of tasks.
     pub tasks: u64,
@@ -136,7 +137,7 @@ impl TypedHeap<'_> {
         tasks
     }
 
-    /// The usable bytes of blocks. `blocks` must be sorted and may contain duplicates; each block counts once.
+    /// The usable bytes of blocks. Each block counts once, even if `blocks` contains it several times.
     fn usable(&self, blocks: &[usize]) -> u64 {
         let all: BTreeSet<usize> = blocks.iter().copied().collect();
         all.into_iter().map(|block| self.blocks[block].usable).sum()

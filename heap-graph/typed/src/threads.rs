@@ -35,7 +35,8 @@ struct ThreadPlace {
 /// The blocks to which words of threads lead.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadWords {
-    /// For each block, the outermost frame with a word that leads to it: inner frames borrow from it.
+    /// For each block, the outermost frame with a word that leads to the block. Inner frames borrow the block from this
+    /// frame.
     by_block: HashMap<u32, ThreadPlace>,
     threads: Vec<StoppedThread>,
     texts: HashMap<ThreadPlace, String>,

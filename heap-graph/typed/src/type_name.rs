@@ -22,12 +22,12 @@ enum ContentsForm {
     Table,
     Headed,
     Task,
-    /// With the size of the prefix.
+    /// A value behind a prefix of this many bytes.
     Prefixed(u64),
     Chunk,
 }
 
-/// The name for a type of another language without a name.
+/// The name for a type that has no name in debug information, such as an anonymous struct of C.
 fn unnamed() -> String {
     "a type without a name".to_owned()
 }

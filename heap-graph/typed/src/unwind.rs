@@ -35,7 +35,7 @@ struct UnwindTables {
     frames: Vec<u8>,
     header: Option<Vec<u8>>,
     bases: BaseAddresses,
-    /// The stack pointer and the return address.
+    /// The registers with the stack pointer and with the return address.
     registers: (Register, Register),
 }
 

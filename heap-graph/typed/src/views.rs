@@ -4,7 +4,7 @@ use crate::debug_info::{DebugInfo, TypeId, TypeKind};
 use crate::plan::PointerRole;
 use crate::walk::TypedContents;
 
-/// Whether two contents have the same types. One value and a slice of one value are the same.
+/// Whether two contents have the same types. A value and a slice of values of its type count as the same.
 pub(crate) fn is_same(info: &DebugInfo, one: TypedContents, other: TypedContents) -> bool {
     let form = |contents| match contents {
         TypedContents::Table { .. } => 1,

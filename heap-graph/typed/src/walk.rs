@@ -41,8 +41,8 @@ pub(crate) enum TypedContents {
         header: TypeId,
         element: TypeId,
     },
-    /// A task of async-task, with the type of the pointers to its parts: a header, the schedule function, and the
-    /// future.
+    /// A task of async-task: a header, the schedule function, and the future. `raw` is the type with the pointers to
+    /// these parts.
     Task {
         raw: TypeId,
     },
@@ -108,7 +108,7 @@ impl TypedContents {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PointerTarget {
     Opaque,
-    /// The address is the start of a block.
+    /// The address is the start of these contents, usually also of a block.
     Start {
         contents: TypedContents,
         bytes: Option<u64>,
@@ -156,7 +156,7 @@ impl FoundPointer {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FoundVariant {
     pub(crate) of: TypeId,
-    /// The offset from the start of the block.
+    /// The offset from the start of the bytes that the walk reads: a block, or a part of it.
     pub(crate) at: u64,
     /// The index of the current variant.
     pub(crate) variant: usize,

@@ -66,7 +66,8 @@ pub struct WasteRow {
     pub bytes: u64,
     /// The unused part of these bytes.
     pub unused_bytes: u64,
-    /// The number of elements, entries or keys for which the blocks have room; 0 for [`WasteKind::Variants`].
+    /// The number of elements, entries, keys or (in chunks) bytes for which the blocks have room; 0 for
+    /// [`WasteKind::Variants`].
     pub places: u64,
     /// The number of places that are full.
     pub full_places: u64,
@@ -106,9 +107,10 @@ pub struct HeapWaste {
     pub rows: Vec<WasteRow>,
     /// The sum of the unused bytes.
     pub unused_bytes: u64,
-    /// The number of vectors and strings with unknown length. No block and no static points to them, but a stack may.
+    /// The number of blocks whose unused part is unknown, such as vectors and strings with unknown length. No block and
+    /// no static points to such a vector or string, but a stack may.
     pub unknown_blocks: u64,
-    /// The requested bytes of these vectors and strings.
+    /// The requested bytes of these blocks.
     pub unknown_bytes: u64,
     /// The bytes that the allocator added to the requested sizes.
     pub slop: u64,
@@ -212,7 +214,8 @@ impl TypedHeap<'_> {
         waste
     }
 
-    /// The unused part of a block. `None` if the block is not a container's, `Some(None)` if its length is unknown.
+    /// The unused part of a block. `None` if the block is not a container's, `Some(None)` if its unused part is
+    /// unknown.
     fn unused(&self, index: usize, memory: &dyn MemorySource) -> Option<Option<BlockFill>> {
         let info = self.walk.info();
         let block = &self.blocks()[index];

@@ -1,4 +1,4 @@
-//! Finds the characters of a foreign name that a view must escape.
+//! Finds characters that a view must escape in foreign names.
 
 /// Whether a character can make text look like something else: a control character, a line separator, a mark of
 /// text direction, or a character without width. A view escapes it.

@@ -213,7 +213,7 @@ impl<'a> Diff<'a> {
         order.into_iter().map(|place| &self.changes[place])
     }
 
-    /// Adds a warning to the warnings of the sets.
+    /// Adds a warning. If the diff already has 1000 warnings, only counts it.
     pub fn warn(&mut self, warning: Warning) {
         if self.warnings.len() >= MAX_WARNINGS {
             self.more_warnings += 1;

@@ -1,9 +1,10 @@
 //! Reads and writes `memory-report.json` and `memory-report.json.gz`, Firefox's own format. Firefox's about:memory
 //! loads files of this module, and this module loads files of Firefox.
 //!
-//! The reader and the writer stream: each needs memory for the [`ReportSet`] and a window of about 1 MiB. The
-//! reader trusts no file: [`ReadOptions`] contains the limits. A fault of a single report becomes a
-//! [`Warning`](crate::Warning). The warning's subject is the place, such as `reports[12].amount`.
+//! The reader and the writer process a file piece by piece: in addition to the [`ReportSet`], each needs a buffer of at
+//! most about 1 MiB, or more for a longer text in a report. The reader trusts no file: [`ReadOptions`] contains the
+//! limits. A fault of a single report becomes a [`Warning`](crate::Warning). The warning's subject is the place, such
+//! as `reports[12].amount`.
 
 mod name_patterns;
 mod parse;
@@ -144,7 +145,7 @@ fn compress(writer: &mut dyn Write, set: &ReportSet, level: u32) -> io::Result<(
     Ok(())
 }
 
-/// Writes all reports of `set` as text, in pieces of at least 16 KiB.
+/// Writes all reports of `set` as text, in pieces of at least 16 KiB; the last piece may be smaller.
 ///
 /// # Errors
 ///

@@ -14,7 +14,7 @@ pub enum Kind {
     /// Memory that the program requests from the operating system directly (`mmap` and the like). Units must be
     /// bytes.
     NonHeap = 0,
-    /// Memory of the heap allocator, which `heap-allocated` counts. Units must be bytes.
+    /// Blocks of the heap allocator. `heap-allocated` counts these blocks. Units must be bytes.
     Heap = 1,
     /// Anything else, in any units; not allowed under `explicit/`.
     Other = 2,

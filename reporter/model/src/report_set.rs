@@ -43,9 +43,9 @@ pub struct ReportRow {
     chunk: u32,
     start: u32,
     len: u32,
-    /// The number of the process's name in the set's names of processes.
+    /// The number of the process's name in `processes`.
     process: u32,
-    /// The number of the description in the set's descriptions.
+    /// The number of the description in `descriptions`.
     description: u32,
     kind: Kind,
     units: Units,
@@ -79,7 +79,7 @@ impl ReporterRun {
 }
 
 impl ReportSet {
-    /// An empty set, of a process whose allocator knows usable sizes.
+    /// An empty set. [`usable_size_known`](Self::usable_size_known) is true.
     pub fn new() -> Self {
         Self { usable_size_known: true, ..Self::default() }
     }
@@ -370,10 +370,9 @@ impl<'a> FromIterator<Report<'a>> for ReportSet {
     }
 }
 
-/// Compares the parts that a file contains: the reports and their order, the warnings, the patterns,
-/// [`is_diff`](ReportSet::is_diff), [`presence`](ReportSet::presence) and
-/// [`usable_size_known`](ReportSet::usable_size_known). Does not compare the runs of reporters, because their times
-/// always differ.
+/// Compares the reports and their order, the warnings, the patterns, [`is_diff`](ReportSet::is_diff),
+/// [`presence`](ReportSet::presence) and [`usable_size_known`](ReportSet::usable_size_known). Does not compare
+/// [`is_partial`](ReportSet::is_partial), nor the runs of reporters, because their times always differ.
 impl PartialEq for ReportSet {
     fn eq(&self, other: &Self) -> bool {
         let presences = |set: &Self| set.rows.iter().map(|row| row.presence).collect::<Vec<_>>();
@@ -395,7 +394,8 @@ impl fmt::Debug for ReportSet {
     }
 }
 
-/// Converts a length or an index. A chunk is shorter than 4 GiB: readers limit their input, and each path is shorter.
+/// Converts a length or an index. A chunk has about 64 KiB, or contains one longer path. A path is shorter than 4 GiB:
+/// readers reject values of more than 64 MiB.
 fn small(n: usize) -> u32 {
     u32::try_from(n).expect("report text is shorter than 4 GiB in each chunk")
 }

@@ -16,7 +16,7 @@ pub enum SkipReason {
     Panicked,
 }
 
-/// A part that was not measured. The walk counts the bytes before and after the part.
+/// A part that was not measured. The walk counts the bytes of the other parts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct SkippedPart {

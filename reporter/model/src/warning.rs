@@ -16,7 +16,7 @@ pub enum WarningKind {
     TimedOut,
     /// A reporter took long, but answered.
     Slow,
-    /// A reporter tried to collect reports itself.
+    /// A reporter tried to start a collection.
     Nested,
     /// A value could not be measured.
     Unavailable,
@@ -68,7 +68,7 @@ impl fmt::Display for WarningKind {
 pub struct Warning {
     /// The sort of fault.
     pub kind: WarningKind,
-    /// The name of the reporter or process, or a place in a file such as `reports[12].amount`.
+    /// The name of the reporter or process, the path of the report, or a place in a file such as `reports[12].amount`.
     pub subject: String,
     /// The description of the fault, in lower case and without a full stop.
     pub message: String,

@@ -1,9 +1,9 @@
-//! Live bytes of the declared allocator, counted exactly and without contention.
+//! Live bytes of the declared allocator, counted exactly and, on most threads, without contention.
 //!
 //! A thread leases its own slot and is the slot's only writer, so that counting is a load and a store. When the
-//! thread ends, it returns the slot. The slot's count stays, and the next lessee continues from this count. A thread
-//! has no slot if more than [`SLOTS`] threads run at once. It also has no slot near the start and the end of its life.
-//! A thread without a slot counts with atomic additions on the shared slot.
+//! thread ends, it returns the slot. The slot's count stays, and the next lessee continues from this count. At most
+//! [`SLOTS`] threads have a slot at once. A thread also has no slot near the start and the end of its life. A thread
+//! without a slot counts with atomic additions on the shared slot.
 //!
 //! These functions run inside allocations: they neither panic nor hold a lock. Leasing may allocate, on platforms
 //! where a thread-local with a destructor allocates. Such an allocation counts on the shared slot.
@@ -83,7 +83,7 @@ impl Drop for SlotLease {
     }
 }
 
-/// Counts a new block. Records the block if a call of [`noted`] is running.
+/// Counts a new block. Records the block if a call of [`noted`] is running on this thread.
 #[inline]
 pub(crate) fn allocated(bytes: usize, note: impl FnOnce() -> NotedBlock) {
     if !count(bytes) {
@@ -120,7 +120,8 @@ pub(crate) fn noted<T>(make: impl FnOnce() -> T) -> (T, NotedBlock) {
     (value, NOTED.get())
 }
 
-/// Like [`noted`], but returns only the block's address; 0 if no allocator is declared.
+/// Like [`noted`], but returns only the block's address. It is 0 if `make` allocates no block, or if no allocator is
+/// declared.
 pub(crate) fn block_of<T>(make: impl FnOnce() -> T) -> (T, usize) {
     let (value, noted) = noted(make);
     (value, noted.block)
@@ -144,7 +145,7 @@ fn count_without_slot(bytes: usize) {
     }
 }
 
-/// The number of each thread with a slot, and an address on its stack.
+/// For each thread with a slot: the kernel's number of the thread, and an address on the thread's stack.
 pub(crate) fn noted_stacks() -> Vec<(u32, usize)> {
     LEASED
         .iter()

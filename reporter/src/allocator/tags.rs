@@ -4,8 +4,9 @@
 //! thread frees the block. A block that grows or moves keeps its tag. The [`table`] contains the tag and the size of
 //! each block. Only a collection adds up the sizes, so an allocation does not need a counter for each tag.
 //!
-//! Invariant: a block has a tag in the table if and only if its allocator received the layout [`raised`]. Each hook
-//! looks up the tag before it passes on a layout, so the allocator always receives the same layout for a block.
+//! Invariant: a block has a tag in the table if and only if its allocator received the layout that [`raised`] returns.
+//! Each hook looks up the tag before it passes on a layout, so the allocator always receives the same layout for a
+//! block.
 //!
 //! These functions run inside allocations: they do not allocate through the hook, hold a lock or panic.
 
@@ -100,12 +101,12 @@ pub(super) fn remove(block: *const u8) -> TagNumber {
     table::remove(block.addr())
 }
 
-/// The block with a tag that starts at this address; `None` without a tag.
+/// The tagged block that starts at this address; `None` if no tagged block starts there.
 pub(crate) fn at(block: *const u8) -> Option<TaggedBlock> {
     table::at(block.addr())
 }
 
-/// The block with a tag that contains this address and starts at most `size` bytes before it.
+/// The tagged block that contains this address and starts at most `size` bytes before the address.
 pub(crate) fn around(inside: *const u8, size: usize) -> Option<TaggedBlock> {
     table::around(inside.addr(), size)
 }

@@ -7,7 +7,8 @@ use super::{CountingAllocator, UsableSize, counters};
 
 #[allow(unsafe_code, reason = "an allocator")]
 impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
-    /// Allocates a block with a tag. The block gets no tag if the system has no memory for the table of tags.
+    /// Allocates a block with a tag. The block gets no tag if the system has no memory for the table of tags, or if the
+    /// raised layout would be too large.
     ///
     /// # Safety
     ///
@@ -58,7 +59,8 @@ impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
             // SAFETY: the caller guarantees that `size` is not 0.
             let moved = unsafe { self.alloc_with_tag(wanted, tags::current(), A::alloc) };
             if !moved.is_null() {
-                // SAFETY: the caller guarantees a live block of `layout`; the new block of `wanted` does not overlap it.
+                // SAFETY: the caller guarantees a live block with the layout `layout`. The new block has the layout
+                // `wanted`, and does not overlap the old block.
                 unsafe { self.move_contents(pointer, layout, moved, wanted) };
             }
             return moved;
@@ -99,7 +101,7 @@ impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
         plain
     }
 
-    /// Copies the contents of a block to another block, and frees the first block.
+    /// Copies the contents of the block `from` to the block `to`, and frees `from`.
     ///
     /// # Safety
     ///

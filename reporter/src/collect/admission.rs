@@ -1,9 +1,8 @@
 //! Decides whether a collection may start.
 //!
-//! If a reporter starts a collection on its own thread, this crate refuses the collection at once. If the reporter
-//! starts the collection on another thread, this crate cannot recognize this: a thread has no mark of the reporter for
-//! which it works. Each such collection runs the reporter again, and the reporter starts yet another collection. So two
-//! numbers are bounded:
+//! If a reporter starts a collection on its own thread, this crate refuses the collection at once. On another thread,
+//! this crate cannot detect that the reporter has started the collection. Each such collection runs the reporter again,
+//! and the reporter starts yet another collection. So two numbers are bounded:
 //!
 //! - The number of simultaneous collections: when [`MOST_AT_ONCE`] collections run, further collections are refused
 //!   until all of them have ended. Otherwise, the waiting reporters would start a new collection whenever one

@@ -108,7 +108,8 @@ fn answer() {
     for request in requests {
         request.answer(&thread);
     }
-    // This call must come last: a request that closes without an answer of this thread marks the thread as silent.
+    // This call must come last. Until then, a request that closes without an answer of this thread may mark the thread
+    // as silent.
     thread.set_silent(false);
 }
 
@@ -143,7 +144,8 @@ impl AskedThread {
 pub(super) struct ReporterAnswer {
     pub(super) name: ReporterName,
     pub(super) outcome: RunOutcome,
-    /// The result of dropping the reporter, if its run was the last owner.
+    /// The result of releasing the reporter after its run. The release drops the reporter if the program has
+    /// unregistered it meanwhile.
     pub(super) dropped: ContainedResult<()>,
     /// The index of the thread in `asked`.
     thread: usize,
@@ -168,7 +170,7 @@ pub(super) struct ThreadAnswers {
 /// Replaces a duration that is too long to add to the clock's time.
 const LONGEST: Duration = Duration::from_secs(1 << 30);
 
-/// Requests the reports of other threads, and waits for the answers at most `at_most`.
+/// Requests the reports of other threads, and waits for the answers. The wait takes at most the time `at_most`.
 pub(super) fn ask(brief: &ReporterBrief, at_most: Duration) -> ThreadAnswers {
     let threads = local_reporters::other_threads();
     if threads.is_empty() {
@@ -294,7 +296,7 @@ impl ThreadRequest {
         local_reporters::something_changed();
     }
 
-    /// Closes the request: threads do no more work for it.
+    /// Closes the request: no thread starts a further reporter for it. Returns the answers so far.
     fn close(&self, at_most: Duration) -> ThreadAnswers {
         let mut state = self.state.lock();
         state.is_closed = true;
@@ -333,7 +335,7 @@ impl AskedThread {
                 (WarningKind::TimedOut, why)
             }
             ThreadProgress::Queued => {
-                let why = format!("other threads' answers took all of the {}", times::shortest(at_most));
+                let why = format!("the answers of other threads took the whole {}", times::shortest(at_most));
                 (WarningKind::TimedOut, why)
             }
             ThreadProgress::Answering(_) => {

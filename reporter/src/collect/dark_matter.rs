@@ -22,7 +22,8 @@ const NOISE: i64 = 16 << 10;
 const NAMED: usize = 5;
 
 /// Ends the collection, and adds the rows of the engine to its reports. `by_amount` contains the claims without
-/// blocks. Returns false if another collection ran at the same time: the engine then cannot attribute memory.
+/// blocks. Returns false if the engine cannot attribute memory: another collection ran or a dump was written at the
+/// same time.
 pub(crate) fn add(
     set: &mut ReportSet,
     process: &str,
@@ -107,7 +108,7 @@ impl HeapSums {
         self.allocated.unwrap_or_default().saturating_sub(self.heap)
     }
 
-    /// A function with at least this many bytes has its own report. Smaller functions are reported together.
+    /// A function or type with at least this many bytes has its own report. Smaller ones are reported together.
     fn tiny(&self) -> i64 {
         self.explicit / TINY
     }
@@ -242,7 +243,7 @@ struct RowTree<'a> {
     process: &'a str,
     root: &'static str,
     kind: Kind,
-    /// A function with at least this many bytes has its own report. Smaller functions are reported together.
+    /// A function or type with at least this many bytes has its own report. Smaller ones are reported together.
     least: i64,
 }
 

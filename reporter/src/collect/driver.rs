@@ -72,22 +72,23 @@ impl CollectOptions {
         self
     }
 
-    /// Runs reporters on a separate thread. The collection stops waiting for a reporter that takes longer than
-    /// `deadline`: a warning names the reporter, and no collection runs it again until it has ended. Reporters that
-    /// are borrowed or belong to one thread still run on the caller's thread, without a limit. Default: no deadline.
-    /// Without a deadline, all reporters run on the caller's thread. If a reporter never returns, the collection never
-    /// returns.
+    /// Runs registered reporters on a separate thread. The collection stops waiting for a reporter that takes longer
+    /// than `deadline`: a warning names the reporter, and no collection runs it again until this run has ended. The
+    /// caller's thread still runs built-in reporters, borrowed reporters and its own local reporters, without a limit.
+    /// Default: no deadline. Without a deadline, registered reporters also run on the caller's thread. If a reporter
+    /// never returns, the collection never returns.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
         self
     }
 
-    /// Other threads run the reporters that they registered by [`register_local`](crate::register_local) when they
-    /// call [`answer_here`](crate::answer_here). After all other reporters have run, the collection waits for these
-    /// threads, for at most `at_most` in total, and warns about threads that do not answer. A thread that missed a
-    /// collection still receives requests, but collections do not wait for it until it calls `answer_here` again.
-    /// Default: the collection does not include other threads. Live requests set a quarter of their deadline.
+    /// Includes the reporters that other threads registered by [`register_local`](crate::register_local). Each of these
+    /// threads runs its reporters when it calls [`answer_here`](crate::answer_here). After all other reporters have
+    /// run, the collection waits for these threads, for at most `at_most` in total, and warns about threads that do not
+    /// answer. A thread that missed a collection still receives requests, but collections do not wait for it until it
+    /// calls `answer_here` again. Default: the collection does not include other threads. Live requests set a quarter
+    /// of their deadline.
     #[must_use]
     pub fn ask_threads(mut self, at_most: Duration) -> Self {
         self.ask_threads = Some(at_most);
@@ -97,7 +98,7 @@ impl CollectOptions {
     /// Adds the tree `resident-map/`. It adds up to `resident`: the resident part of `explicit`, and the other
     /// resident bytes of each mapping. Also adds the trees `proportional-map/`, `swap-map/`, `huge-pages/` and
     /// `hugetlb/`. For these trees the collection reads a file of the system. This is slow in a large process.
-    /// Default: no. On systems other than Linux the option adds nothing.
+    /// Default: no. On systems other than Linux the option adds only a warning.
     #[must_use]
     pub fn resident_map(mut self, resident_map: bool) -> Self {
         self.resident_map = resident_map;
@@ -132,8 +133,8 @@ impl CollectOptions {
 /// Runs all reporters of the program: first the built-in reporters, then the registered reporters by name, then the
 /// reporters of this thread. With [`CollectOptions::ask_threads`], the reporters of other threads follow, by name.
 ///
-/// The function never panics. With a deadline, each reporter on the collector's thread delays the call by at most this
-/// time.
+/// The function never panics. With a deadline, each reporter that runs on the separate thread delays the call by at
+/// most the deadline.
 ///
 /// A call from inside a reporter returns an empty set. This set and the set of the current collection both contain a
 /// warning. A reporter must not start a collection on another thread either. At most 32 collections run at the same
@@ -144,7 +145,8 @@ pub fn collect_reports(options: &CollectOptions) -> ReportSet {
         Ok(driver) => driver,
         Err(why) => return nothing(why),
     };
-    // The first collection creates the entries of linked reporters. A built-in reporter measures the entries.
+    // Get the entries before the built-in reporters run: the first call creates the entries of linked reporters, and
+    // a built-in reporter measures all entries.
     let entries = registry::entries();
     driver.run_builtin();
     for entry in entries {
@@ -272,13 +274,14 @@ struct CollectionDriver<'a> {
     _untagged: TagGuard,
     /// With DMD: the markers of reporters that did not answer in time.
     late: Vec<ReporterMarker>,
-    /// The number of refused collections that this collection has already warned about.
+    /// The number of refused collections when this collection started, or when it last warned about refused
+    /// collections.
     refused: u64,
 }
 
 impl<'a> CollectionDriver<'a> {
-    /// Starts a collection. The error is the reason why the collection must not start. `dark_matter`: the collection
-    /// covers the whole process.
+    /// Starts a collection. The error is the reason why the collection must not start. `dark_matter` is whether the
+    /// collection includes the built-in reporters, so that it can attribute unreported memory.
     fn start(options: &'a CollectOptions, dark_matter: bool) -> Result<Self, String> {
         if isolation::is_nested() {
             return Err("called from inside a reporter; nothing was collected".to_owned());
@@ -317,8 +320,8 @@ impl<'a> CollectionDriver<'a> {
         })
     }
 
-    /// Runs the built-in reporters. Warns if `heap-allocated` is missing. Reporters of the program must not use the
-    /// paths of the built-in reports.
+    /// Runs the built-in reporters. Warns if `heap-allocated` is missing. Records the paths of the reports of kind
+    /// `Other`, which the program's reporters must not use.
     fn run_builtin(&mut self) {
         for reporter in builtin::reporters() {
             self.run(&ReporterName::ask(reporter), reporter);

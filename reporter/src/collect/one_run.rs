@@ -33,7 +33,7 @@ pub(super) struct RunOutcome {
 pub(super) struct ReporterBrief {
     pub(super) process: Arc<str>,
     pub(super) anonymize: bool,
-    /// The paths of the process's own rows. Reporters must not use these paths.
+    /// The paths of the built-in reports of kind `Other`. The program's reporters must not use these paths.
     pub(super) taken: Arc<[String]>,
     pub(super) counted: Arc<Addresses>,
     /// With DMD: the run that marks blocks.

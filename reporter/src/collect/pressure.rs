@@ -94,7 +94,7 @@ pub struct MemoryPressure {
 }
 
 impl MemoryPressure {
-    /// Memory pressure between two cycles.
+    /// A collector without an unfinished cycle.
     pub fn new() -> Self {
         Self::default()
     }

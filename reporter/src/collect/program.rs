@@ -21,7 +21,7 @@ std::thread_local! {
     static FOR_DUMP: Cell<ForDump> = const { Cell::new(ForDump { ask_threads: None, anonymize: false }) };
 }
 
-/// Runs `dump`. During this call, the engine calls [`run_reporters`] on this thread.
+/// Runs `dump`. During this call, the engine calls [`run_reporters`] on this thread, which then uses the options `how`.
 #[cfg(feature = "live")]
 pub(crate) fn for_dump<T>(how: ForDump, dump: impl FnOnce() -> T) -> T {
     FOR_DUMP.set(how);

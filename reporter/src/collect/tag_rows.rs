@@ -27,8 +27,9 @@ impl<'a> TagRows<'a> {
 #[derive(Clone, Copy, Default)]
 struct TagSum {
     bytes: usize,
-    /// With DMD: the tag's path, and the bytes of the blocks that the collection marked for the tag.
+    /// With DMD: marks blocks as reported under the tag's path.
     marks: Option<Marks>,
+    /// The bytes of the blocks that this collection marked for the tag.
     marked: usize,
 }
 

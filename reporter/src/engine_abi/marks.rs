@@ -115,7 +115,7 @@ impl BlockSizes {
     }
 }
 
-/// Whether an engine has a block that starts at this address, with the stack that allocated it. Any pointer is
+/// Whether an engine has a block that starts at this address, and the stack that allocated the block. Any pointer is
 /// allowed.
 pub(crate) fn is_known(start: *const u8) -> bool {
     engine().is_some_and(|engine| (engine.site)(start.cast()) != 0)

@@ -20,7 +20,7 @@ pub struct BlockRow {
     pub site: u64,
     /// The time of the allocation on the engine's clock; 0 for a live block.
     pub tick: u64,
-    /// The time of the allocation in nanoseconds of the system's monotonic clock.
+    /// The time of the allocation in nanoseconds of the system's monotonic clock; 0 for a live block.
     pub nanoseconds: u64,
 }
 
@@ -54,7 +54,7 @@ pub struct LogLimits {
     pub length: u64,
 }
 
-/// The state of a log since it was opened or last drained.
+/// The length of a log, and its losses since it was opened or last drained.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "passes through the table")]
@@ -63,8 +63,8 @@ pub struct LogState {
     pub length: u64,
     /// Whether the log was full and has dropped allocations.
     pub overflowed: bool,
-    /// The number of allocations that the engine could not log: a signal handler made them while the engine had no
-    /// room.
+    /// The number of allocations and frees that the engine lost: its queue for signal handlers, and for threads that
+    /// the engine does not know, was full.
     pub lost: u64,
 }
 
@@ -92,7 +92,8 @@ pub fn for_each_live_block(each: &mut dyn FnMut(&BlockRow)) -> bool {
     true
 }
 
-/// The number of the stack that allocated the block around this address; `None` if no engine has the block.
+/// The number of the stack that allocated the block around this address; `None` if no engine has the block and its
+/// stack.
 pub fn enclosing_site(address: usize) -> Option<u64> {
     let site = (engine()?.enclosing_site)(core::ptr::without_provenance(address));
     (site != 0).then_some(site)

@@ -9,7 +9,7 @@ use core::marker::PhantomData;
 pub struct Sizes {
     /// The bytes used for stacks.
     pub traces_used: u64,
-    /// The bytes reserved for stacks that are still empty.
+    /// The bytes reserved for later stacks.
     pub traces_unused: u64,
     /// The bytes of the index of stacks.
     pub trace_table: u64,
@@ -123,6 +123,6 @@ pub enum RowsOutcome {
     None,
     /// The engine has passed all rows.
     Told,
-    /// Other reporters ran at the same time, or the reports were cleared.
+    /// Other reporters ran or a dump was written at the same time, or the reports were cleared.
     Lost,
 }

@@ -1,4 +1,4 @@
-//! Collections whose reports an engine marks, and the engine's rows at their end.
+//! The runs of reporters in which an engine marks blocks, and the engine's rows at the end of a collection.
 
 use core::ffi::c_void;
 use core::ptr::null_mut;
@@ -15,7 +15,7 @@ pub(crate) struct MarkingRun {
 }
 
 impl MarkingRun {
-    /// Starts a run; `None` without an engine that marks blocks.
+    /// Starts a run; `None` without an engine that marks blocks. `rows` is whether the collection requests rows.
     pub(crate) fn begin(rows: bool) -> Option<Self> {
         let engine = engine()?;
         let number = (engine.begin)(rows);
@@ -43,7 +43,7 @@ impl ReporterMarker {
         MarkerEntry { engine, before }
     }
 
-    /// Removes the reporter's marks and these claims, if the collection leaves out the reporter's reports.
+    /// Removes the reporter's marks and these claims. The caller leaves the reporter's reports out of the collection.
     pub(crate) fn withdraw(self, claims: &[(Marks, i64)]) {
         let engine = self.run.engine;
         (engine.withdraw)(self.number, NO_PATH, 0);
@@ -52,7 +52,7 @@ impl ReporterMarker {
         }
     }
 
-    /// Removes the reporter's marks for one path, if the collection leaves out the report with this path.
+    /// Removes the reporter's marks for one path. The caller leaves the report with this path out of the collection.
     pub(crate) fn withdraw_report(self, marks: Marks) {
         (self.run.engine.withdraw)(self.number, marks.path, 0);
     }
@@ -72,7 +72,7 @@ impl Drop for MarkerEntry {
     }
 }
 
-/// A collection that requests rows of unreported memory. Its run must have started with `rows`. Dropping
+/// A collection that requests rows of unreported memory. Its run must have started with `rows` = true. Dropping
 /// this value ends the collection.
 #[derive(Debug)]
 pub(crate) struct DarkMatterCollection(Option<MarkingRun>);

@@ -86,7 +86,7 @@ pub struct SiteFrame {
     pub is_system: bool,
 }
 
-/// The number of the stack that allocated the block at this address; `None` if no engine recorded it.
+/// The number of the stack that allocated the block at this address; `None` if no engine has the block and its stack.
 pub fn allocation_site(address: usize) -> Option<u64> {
     let site = (engine()?.site)(core::ptr::without_provenance(address));
     (site != 0).then_some(site)

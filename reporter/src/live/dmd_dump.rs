@@ -43,7 +43,7 @@ impl Drop for SentDump {
     }
 }
 
-/// The number of dumps that this process sends.
+/// The number of dumps that this process is sending, from a value of [`SENDING`].
 fn sending(word: u64) -> u64 {
     let process = u64::from(std::process::id());
     if word >> PROCESS_SHIFT == process { word & ((1 << PROCESS_SHIFT) - 1) } else { 0 }

@@ -18,7 +18,7 @@ fn words() -> Vec<String> {
     value.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// Whether the variable requests this process to listen, and the process may obey its environment.
+/// Whether the variable requests that this process listens, and the process may trust its environment.
 pub fn is_asked_to_listen() -> bool {
     !platform::runs_with_other_rights() && words().iter().any(|word| word == "listen")
 }

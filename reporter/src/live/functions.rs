@@ -33,7 +33,7 @@ pub struct AnswerGuard(Arc<AnsweredRequest>);
 ///
 /// If `answer` fails before it writes the first byte, the peer gets the error. If it fails later, the answer ends
 /// early. If several functions are registered for one request, the first one answers. The requests `hello`, `report`,
-/// `minimize` and `amounts` never reach a function.
+/// `minimize` and `amounts` never reach a function. With DMD, `dmd-track`, `dmd-log` and `dmd-copy` do not either.
 pub fn answer_requests(
     request: impl Into<String>,
     answer: impl Fn(&str, &mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
@@ -63,7 +63,7 @@ impl fmt::Debug for AnswerGuard {
     }
 }
 
-/// The names of all requests with a function, sorted, each once.
+/// The names of the requests that registered functions or DMD answer, sorted, each once.
 pub(super) fn names() -> Vec<String> {
     let mut names: Vec<_> = FUNCTIONS.lock().iter().map(|entry| entry.request.clone()).collect();
     if engine_abi::is_connected() {
@@ -79,7 +79,7 @@ pub(super) fn names() -> Vec<String> {
     names
 }
 
-/// Answers `request`; `None` if no function is registered for it.
+/// Answers `request` by a registered function, or by a dump of DMD; `None` if neither is possible.
 pub(super) fn run(request: &str, line: &str, out: &mut dyn Write) -> Option<io::Result<()>> {
     let entry = FUNCTIONS.lock().iter().find(|entry| entry.request == request).cloned();
     match entry {

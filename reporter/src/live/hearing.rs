@@ -1,4 +1,4 @@
-//! Waits for signals of a peer while its answer is unfinished.
+//! Waits for a line or the disconnection of a peer, while the answer of this process to the peer is unfinished.
 
 use core::time::Duration;
 use std::io::{self, Read as _};
@@ -6,10 +6,10 @@ use std::io::{self, Read as _};
 use super::protocol::MAX_REQUEST;
 use crate::platform::Peer;
 
-/// The time that a peer has to read a part of its answer.
+/// The time in which a peer must read a part of the answer of this process.
 pub(super) const TIME_TO_READ: Duration = Duration::from_secs(60);
 
-/// The signal of a peer while its answer is unfinished.
+/// The result of waiting for a line from a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PeerSignal {
     Nothing,

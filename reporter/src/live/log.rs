@@ -1,7 +1,8 @@
 //! Streams the log of allocations to a peer: a line of JSON for each allocation, soon after it happens.
 //!
-//! If an engine waits, it records while any peer has a log. A log lasts as long as its peer is connected. The engine
-//! limits the log's length: a peer that reads too slowly loses the oldest entries, and gets a line about the loss.
+//! If an engine waits, it records while any peer has a log. A log ends when its peer sends a line or hangs up. The
+//! engine limits the log's length: a peer that reads too slowly loses the oldest entries, and gets a line about the
+//! loss.
 
 use core::time::Duration;
 use std::collections::HashMap;
@@ -30,7 +31,7 @@ const AT_ONCE: usize = 1 << 16;
 /// The number of peers whose logs keep an engine recording. Without these logs, the engine would wait.
 static PEERS: ProcessLock<usize> = ProcessLock::new(0);
 
-/// Keeps an engine recording until it is dropped.
+/// Keeps an engine recording until this value is dropped.
 struct StartedEngine {
     /// Started for a log; stops with the last log.
     for_peers: bool,
@@ -44,7 +45,7 @@ impl StartedEngine {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => {
                     return Err(io::Error::other(
-                        "no DMD records or waits in this process; start it with about-memory run --wait-for-track",
+                        "DMD is off in this process; start it with about-memory run --wait-for-track",
                     ));
                 }
                 // The engine already records for another purpose.

@@ -2,7 +2,7 @@
 
 use super::json::{self, JsonFault, JsonObject, JsonValue};
 
-/// The version of the protocol. Every request contains it, and every answer except a report.
+/// The version of the protocol. Every request contains it, and so do errors and the answer types of this module.
 pub const VERSION: u32 = 1;
 
 /// The largest size of a request, in bytes, including the newline.
@@ -22,7 +22,7 @@ pub struct HelloAnswer {
     pub exe: String,
     /// The start time of the process, in seconds since 1970; 0 if unknown.
     pub started: u64,
-    /// The names of the other requests that the process answers.
+    /// The names of the requests that the process answers, in addition to `hello`, `report`, `minimize` and `amounts`.
     pub requests: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ pub struct MinimizeAnswer {
 }
 
 impl MinimizeAnswer {
-    /// Reads the answer to `minimize`, one line of JSON; `None` for any other text.
+    /// Reads the answer to `minimize` or `collect`, one line of JSON; `None` for any other text.
     pub fn from_json(line: &str) -> Option<Self> {
         let object = JsonObject::read(line).ok()?;
         Some(Self {
@@ -126,13 +126,13 @@ impl AmountsAnswer {
     }
 }
 
-/// The answer to `dmd-copy`: a copy of the process, which ends when the peer hangs up.
+/// The answer to `dmd-copy`: DMD has made a copy of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CopyAnswer {
     /// The version of the protocol that the process uses.
     pub version: u32,
-    /// The process number of the copy.
+    /// The process number of the copy; 0 if the reader that DMD's option `--copy-to` names gets the copy.
     pub pid: u32,
 }
 
@@ -188,7 +188,7 @@ impl LiveRequest {
     }
 }
 
-/// The answer to `dmd-track`: DMD has started to record.
+/// The answer to `dmd-track`, and the first line of the answer to `dmd-log`: DMD records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TrackAnswer {
@@ -201,7 +201,7 @@ pub struct TrackAnswer {
 }
 
 impl TrackAnswer {
-    /// Reads the answer to `dmd-track`, one line of JSON; `None` for any other text.
+    /// Reads the answer, one line of JSON; `None` for any other text.
     pub fn from_json(line: &str) -> Option<Self> {
         let object = JsonObject::read(line).ok()?;
         Some(Self {

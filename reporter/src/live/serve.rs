@@ -1,4 +1,5 @@
-//! Answers one peer. The cost is limited for any peer: one thread, for a limited time.
+//! Answers one peer. A peer costs at most one thread. The time to send its request and the time to read the answer are
+//! limited.
 
 use core::time::Duration;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write};
@@ -22,7 +23,7 @@ use super::turns::{DEADLINE, collect_alone, minimize_alone};
 use super::workers::{AllBusy, WorkerThreads};
 
 const TIME_TO_ASK: Duration = Duration::from_secs(5);
-/// The time to send an error to a peer on the listening thread.
+/// The listening thread spends at most this time on sending an error to a peer.
 const TIME_TO_REFUSE: Duration = Duration::from_millis(10);
 const MAX_DEADLINE: Duration = Duration::from_secs(600);
 const MAX_NAME: usize = 100;

@@ -1,6 +1,6 @@
 //! Recording sessions that a peer starts and ends in this process, if an engine of DMD waits for them.
 //!
-//! A session lasts as long as its peer is connected: if the peer dies, recording stops. There is one session at a
+//! A session ends when its peer sends a line or hangs up: if the peer dies, recording stops. There is one session at a
 //! time.
 
 use std::ffi::CString;
@@ -74,7 +74,7 @@ const BUSY: &str = "DMD already records this process (request a dump instead), o
 fn refused(error: io::Error) -> Result<io::Error, io::Error> {
     match error.kind() {
         io::ErrorKind::Unsupported => Ok(io::Error::other(
-            "no DMD records or waits in this process; start it with about-memory run --wait-for-track",
+            "DMD is off in this process; start it with about-memory run --wait-for-track",
         )),
         _ => Err(error),
     }

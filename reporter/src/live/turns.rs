@@ -20,7 +20,8 @@ pub(super) fn time_for_threads(deadline: Duration) -> Duration {
 }
 
 /// Collects, one collection at a time: a reporter then never runs twice at the same time, and collections do not slow
-/// each other down. The collection includes the reporters of other threads. The crate `memory-endpoint` also calls it.
+/// each other down. The collection includes the reporters of other threads. The crate `memory-endpoint` also calls this
+/// function.
 pub fn collect_alone(options: &CollectOptions) -> ReportSet {
     let wait = time_for_threads(options.deadline.unwrap_or(DEADLINE));
     let options = options.clone().ask_threads(wait);

@@ -71,7 +71,8 @@ impl<J> WorkerQueue<J> {
     fn wait(&self) -> Option<J> {
         let mut state = self.lock();
         if is_hosted() {
-            // A thread of a host ends when it has no job, so that the program does not see the thread.
+            // A thread that a `ThreadHost` provides ends when it has no job, so that the program does not see an idle
+            // thread.
             state.workers -= 1;
             return None;
         }

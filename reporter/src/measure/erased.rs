@@ -43,7 +43,7 @@ impl<T: MallocSizeOf> ErasedMallocSizeOf for T {
     }
 }
 
-/// Implements [`MallocSizeOf`] for `dyn Trait` (with `Send`, with `Sync` and with both), where
+/// Implements [`MallocSizeOf`] for `dyn Trait` (also with `Send`, with `Sync` and with both), where
 /// `Trait: ErasedMallocSizeOf`.
 #[macro_export]
 macro_rules! malloc_size_of_dyn {
@@ -53,7 +53,8 @@ macro_rules! malloc_size_of_dyn {
                 &self,
                 ops: &mut $crate::MallocSizeOfOps<R>,
             ) -> usize {
-                // The call compiles only if the companion is a supertrait; otherwise the impl would call itself.
+                // The call compiles only if the companion is a supertrait. If the companion had an impl for every
+                // `dyn` value, this impl would call itself.
                 ops.erased(|ops| {
                     <dyn $trait + 'dynamic as $crate::measure::ErasedMallocSizeOf>::erased_size_of_excluding_this(self, ops)
                 })

@@ -173,7 +173,7 @@ pub fn malloc_size_of<T: MallocSizeOf + ?Sized>(value: &T) -> usize {
     value.size_of_excluding_this(&mut MallocSizeOfOps::new(MeasuredReading::best(None, WalkState::default())))
 }
 
-/// The bytes of heap that `value` requested, computed from layouts. It does not call an allocator.
+/// The requested bytes of the heap that `value` owns, computed from layouts. The function calls no allocator.
 ///
 /// Corresponds to Firefox's `ComputedSizeOf`. By convention, your own function that computes a size by arithmetic,
 /// without blocks, has a name such as `computed_size_of_something`.

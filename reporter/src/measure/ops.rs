@@ -109,9 +109,9 @@ impl<R: Reading> MallocSizeOfOps<R> {
         self.reading.enclosing(WalkedBlock { pointer: pointer.cast(), layout, type_name: type_name::<T> })
     }
 
-    /// Measures the contents of the last block. Deep values are safe: near the end of its stack the walk continues on
-    /// a new stack. At least 128 KiB of stack are free between two calls, and more after the walk has made larger
-    /// steps.
+    /// Measures the contents of the block that was counted last. Deep values are safe: near the end of its stack the
+    /// walk continues on a new stack. At least 256 KiB of stack are free between two calls, and more after the walk has
+    /// used more stack between two calls.
     #[inline]
     pub fn contents(&mut self, mut walk: impl FnMut(&mut Self) -> usize) -> usize {
         if self.wants_steps() {

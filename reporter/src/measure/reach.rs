@@ -21,11 +21,11 @@ pub struct EachElement;
 #[derive(Debug)]
 pub struct AtField;
 
-/// The value is behind a pointer.
+/// The value is behind a pointer. `Depth` is the way from the pointer's target to the value.
 #[derive(Debug)]
 pub struct BehindPointer<Depth>(PhantomData<Depth>);
 
-/// The value is behind a lock.
+/// The value is behind a lock. `Depth` is the way from the lock's content to the value.
 #[derive(Debug)]
 pub struct BehindLock<Depth>(PhantomData<Depth>);
 

@@ -54,7 +54,7 @@ pub trait WalkObserver: SealedReading {
         self.state().first_visit(address)
     }
 
-    /// The walk enters a part. Called only if [`Reading::STEPS`].
+    /// The walk enters a part. Called only if [`Reading::STEPS`] is true.
     fn enter(&mut self, edge: Edge, type_name: fn() -> &'static str) {
         let _ = (edge, type_name);
     }
@@ -63,25 +63,25 @@ pub trait WalkObserver: SealedReading {
     fn leave(&mut self) {}
 
     /// The part that the walk entered last represents `parts` parts. The number may be 0. Called before the walk leaves
-    /// the part, and only if [`Reading::MERGES`].
+    /// the part, and only if [`Reading::MERGES`] is true.
     fn merged(&mut self, parts: u64) {
         let _ = parts;
     }
 
     /// The walk meets a shared block. `is_first` is true if this is the first time in this collection; then a call of
-    /// [`block`](Self::block) follows. `address` is the same for every path to the block. Called only if
-    /// [`Reading::NAMES`].
+    /// [`block`](Self::block) or [`enclosing`](Self::enclosing) follows. `address` is the same for every path to the
+    /// block. Called only if [`Reading::NAMES`] is true.
     fn shared(&mut self, address: usize, is_first: bool) {
         let _ = (address, is_first);
     }
 
     /// A pointer that does not own its target points to `address`, which must not be read. Called only if
-    /// [`Reading::NAMES`].
+    /// [`Reading::NAMES`] is true.
     fn pointer(&mut self, address: usize) {
         let _ = address;
     }
 
-    /// The parts that follow are in the last block. Called only if [`Reading::STEPS`].
+    /// The parts that follow are in the last block. Called only if [`Reading::STEPS`] is true.
     fn open_block(&mut self) {}
 
     /// The contents of the block that was opened last have ended.

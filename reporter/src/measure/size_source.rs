@@ -154,8 +154,8 @@ impl SizeSource {
         bytes
     }
 
-    /// Whether the walk meets a shared block for the first time in this collection. An engine detects that another
-    /// block has replaced the counted block at this address.
+    /// Whether the walk meets a shared block for the first time in this collection. With an engine, also true if
+    /// another block has replaced the counted block at this address.
     pub(crate) fn first_visit(&mut self, address: usize) -> bool {
         match self.source {
             ByteSource::Engine(marks, _) => self.state.first_visit_with(address, marks),

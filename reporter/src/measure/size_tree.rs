@@ -98,7 +98,7 @@ pub fn size_tree<T: MallocSizeOf + ?Sized>(value: &T) -> SizeTree {
     tree
 }
 
-/// Walks `value` and returns the bytes that it requested, by field and type, computed from layouts. It calls no
+/// Walks `value` and returns its requested bytes by field and type, computed from layouts. The function calls no
 /// allocator.
 ///
 /// Like [`size_tree`](size_tree()), but the total equals [`computed_size_of`](crate::computed_size_of()).

@@ -18,7 +18,7 @@ pub(super) fn stated_type(part: &'static str) -> &'static str {
 impl<R: Reading> MallocSizeOfOps<R> {
     /// Counts bytes that `value` states of itself, by a method of its crate such as `memory_usage()`, `heap_bytes()`
     /// or `estimated_size()`, and returns them. Such a method may leave out slop and whole blocks, or count memory
-    /// that the value shares or only reserves. So the bytes are marked:
+    /// that the value shares or only reserves. So the results distinguish stated bytes:
     ///
     /// - The description of the report shows how many of its bytes are stated, and by which types. Reports of
     ///   [`Reports::split`](crate::Reports::split) do not show this.

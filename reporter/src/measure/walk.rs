@@ -129,8 +129,8 @@ impl<R: Reading> MallocSizeOfOps<R> {
 
     /// Runs `walk` on a fresh stack and returns its result; `None` while the current stack has room.
     ///
-    /// A walk without steps passes its own function, so the compiler generates the function only once.
-    /// [`contents`](Self::contents) generates its closure twice, once for each stack.
+    /// A walk without steps passes its own function, so the compiler generates the function only once. For
+    /// [`contents`](Self::contents), the compiler generates the closure twice, once for each stack.
     #[inline(always)]
     pub(crate) fn on_fresh_stack<T: ?Sized>(
         &mut self,

@@ -33,7 +33,7 @@ pub struct WalkState {
     named: usize,
     /// The blocks with a tag that reports have counted.
     tagged: TaggedBytes,
-    /// With an engine: the address of the shared block that the next call of `block` should name.
+    /// With an engine: the address of the shared block that the walk should pass to `block` or `enclosing` next.
     awaited: Option<usize>,
     /// With an engine: the pointers of the current report that do not belong to a block.
     faults: Vec<FaultyPointers>,

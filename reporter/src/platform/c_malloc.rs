@@ -14,11 +14,11 @@ unsafe extern "C" {
     fn malloc_usable_size(pointer: *const c_void) -> usize;
 }
 
-/// The C function behind [`c_usable_size`]; `None` if the C library needs the layout.
+/// The C function behind [`c_usable_size`]; `None` on other systems.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 pub(crate) const C_USABLE_SIZE: Option<CUsableSize> = Some(malloc_usable_size);
 
-/// The C function behind [`c_usable_size`]; `None` if the C library needs the layout.
+/// `None`: on this system, a walk calls [`c_usable_size`] with the layout.
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
 pub(crate) const C_USABLE_SIZE: Option<CUsableSize> = None;
 

@@ -129,7 +129,7 @@ pub(crate) fn resident_peak() -> Option<u64> {
     proc::status("VmHWM")
 }
 
-/// The private pages of all mappings, as in Firefox. The `shared` field of `statm` does not provide them.
+/// The bytes of the private pages of all mappings, as in Firefox. The `shared` field of `statm` does not provide them.
 pub(crate) fn resident_unique() -> Option<u64> {
     let private = |map: &SmapsEntry| {
         ["Private_Clean", "Private_Dirty"].iter().filter_map(|key| map.amount(key)).sum::<u64>()
@@ -178,7 +178,7 @@ fn clock(clock: libc::clockid_t) -> u64 {
     (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
 }
 
-/// The kernel's number of this thread. It neither allocates nor fails.
+/// The kernel's number of this thread. The function neither allocates nor fails.
 #[allow(unsafe_code, reason = "calls the kernel")]
 pub(crate) fn thread_id() -> u32 {
     // SAFETY: `gettid` takes no argument and has no precondition.

@@ -1,4 +1,4 @@
-//! An unsupported system: this module provides at most the sizes of the process.
+//! Systems other than Linux: this module provides no figures. The module `sizes` provides the sizes of the process.
 
 use core::alloc::{GlobalAlloc as _, Layout};
 use core::ptr::NonNull;
@@ -40,7 +40,7 @@ pub(crate) fn resident_unique() -> Option<u64> {
     None
 }
 
-/// Forks are not supported on this system.
+/// On this system, no code of this crate runs at a fork.
 pub(crate) fn at_fork(_: extern "C" fn(), _: extern "C" fn(), _: extern "C" fn()) {}
 
 pub(crate) fn thread_id() -> u32 {

@@ -1,4 +1,4 @@
-//! An unsupported system: a process cannot listen there.
+//! Systems other than Linux: a process cannot listen there.
 
 use std::fs::File;
 use std::io;

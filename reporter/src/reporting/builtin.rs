@@ -51,7 +51,7 @@ impl MemoryReporter for HeapReporter {
             "heap-overhead",
             Units::Bytes,
             statistics.overhead,
-            "Memory committed by the program's allocator that is in no live block: headers, bookkeeping and free pages.",
+            "Memory committed by the program's allocator outside of live blocks: headers, bookkeeping and free pages.",
         );
         row(
             out,

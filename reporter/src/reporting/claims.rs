@@ -29,15 +29,15 @@ pub(crate) struct ReporterClaims {
     /// The bytes that the engine counts as claimed, with the marks of their paths.
     claimed: Vec<(Marks, i64)>,
     by_amount: Vec<ByAmount>,
-    /// The bytes of blocks that no amount has claimed yet. For blocks that a walk named, also the marks for the path of
-    /// the report.
+    /// The bytes of blocks that no amount has claimed yet. For blocks that `split` measured, also the marks, whose path
+    /// is the reporter's name.
     unclaimed: VecDeque<(Option<Marks>, i64)>,
     /// The addresses of the counters whose bytes are already in `unclaimed`.
     counters: Vec<usize>,
 }
 
 impl ReporterClaims {
-    /// The claims of a reporter that starts on this thread.
+    /// The claims of a reporter that starts on this thread. Forgets the counters that earlier reporters have read.
     pub(crate) fn begin() -> Self {
         drop(counters::take_read());
         Self::default()
@@ -74,7 +74,7 @@ impl ReporterClaims {
             }
         }
         if left > 0 {
-            // An amount marks no block.
+            // These marks only claim bytes and mark no block, so `records` does not matter.
             self.claim(Marks::for_path(path, false), left);
             self.add_by_amount(path, left);
         }

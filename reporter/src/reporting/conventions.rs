@@ -189,7 +189,7 @@ macro_rules! integers {
 }
 integers!(bool u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize);
 
-/// Converts an integer into the amount of a report. An amount has 64 bits; larger integers become the largest amount.
+/// Converts an integer into the amount of a report. An integer outside of the range of `i64` becomes the nearest `i64`.
 pub fn amount(amount: impl IntegerAmount) -> i64 {
     amount.amount()
 }

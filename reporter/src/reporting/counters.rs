@@ -109,7 +109,7 @@ impl MemoryCounter {
     }
 }
 
-/// A site with its own counter, for [`CountingMalloc`].
+/// A site: a marker type for one user of [`CountingMalloc`], such as a foreign library, with its own counter.
 pub trait CounterSite {
     /// The counter of this site.
     const COUNTER: &'static MemoryCounter;
@@ -232,7 +232,7 @@ impl<S: CounterSite> CountingMalloc<S> {
         if start.is_null() { null_mut() } else { Self::started(start, layout, bytes) }
     }
 
-    /// Writes the header of a block of `layout` and counts it.
+    /// Writes the header of a new block with this layout, and counts the block. Returns the address after the header.
     fn started(start: *mut u8, layout: Layout, bytes: usize) -> *mut c_void {
         // SAFETY: `start` is not null. The block was allocated for `layout`, so it is aligned to 16 bytes and has
         // room for the header.

@@ -104,7 +104,8 @@ impl fmt::Debug for LocalRegistration {
 
 /// The reporters of this thread, sorted by name.
 pub(crate) fn local_entries() -> Vec<Rc<LocalEntry>> {
-    // The list is empty after the thread has ended: an engine of DMD may call this at the end of the process.
+    // An engine of DMD may call this function at the end of the process, when the list no longer exists. The result is
+    // then empty.
     let mut entries = LOCAL.try_with(|local| local.0.borrow().clone()).unwrap_or_default();
     sort_by(&mut entries, |a, b| a.name.text().cmp(b.name.text()));
     entries

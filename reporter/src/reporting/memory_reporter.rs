@@ -31,10 +31,10 @@ use super::reports::Reports;
 /// A pointer to a reporter is itself a reporter, and so are cells and locks around a reporter: `&T`, `Box`, `Rc`,
 /// `Arc`, `Option`, `RefCell`, `OnceCell`, `LazyCell`, `Mutex`, `RwLock`, `OnceLock`, `LazyLock`. With the features
 /// of these crates, the types of `once_cell`, `parking_lot` and `tokio` are reporters, too. A collection never waits
-/// for a lock and never initializes a value. It warns about a borrowed or locked value, reads through a poisoned
-/// lock, and reports nothing for a cell without a value. (Before Rust 1.94, std does not show whether a `LazyLock` or
-/// `LazyCell` has a value: a collection warns about each of them.) A pointer has the name of its reporter. A cell or
-/// lock has the name of the type inside.
+/// for a lock and never initializes a value. It warns about a mutably borrowed or locked value, reads through a
+/// poisoned lock, and reports nothing for a cell without a value. (Before Rust 1.94, std does not show whether a
+/// `LazyLock` or `LazyCell` has a value: a collection warns about each of them.) A pointer has the name of its
+/// reporter. A cell or lock has the name of the type inside.
 ///
 /// ```
 /// use std::sync::{Mutex, OnceLock};
@@ -57,13 +57,14 @@ use super::reports::Reports;
 /// If a report breaks a rule, the result contains a warning. If a reporter panics, only its own reports are lost.
 pub trait MemoryReporter {
     /// The reporter's name in warnings and times; by default the name of the type.
-    /// The method is called once: at registration or, for a linked reporter, in the first collection. It must not
-    /// collect reports. If it panics, the text of the panic becomes the name, with a warning.
+    /// For a registered reporter, the method is called once: at registration or, for a linked reporter, in the first
+    /// collection. It must not start a collection. If it panics, the text of the panic becomes the name, with a
+    /// warning.
     fn name(&self) -> &str {
         core::any::type_name::<Self>()
     }
 
-    /// Adds this reporter's reports to `out`. A collection may call it at any time and, if the reporter is registered
-    /// globally, on any thread. It must not collect reports itself, nor let another thread do so.
+    /// Adds this reporter's reports to `out`. A collection may call the method at any time and, if the reporter is
+    /// registered globally, on any thread. The method must not start a collection, nor let another thread start one.
     fn collect_reports(&self, out: &mut Reports);
 }

@@ -200,7 +200,7 @@ impl OwnedReporter {
 /// The permission to run an entry's reporter.
 pub(crate) struct RunRight {
     entry: Arc<RegistryEntry>,
-    /// `None` after the run has ended.
+    /// `None` after the run has started.
     reporter: Option<OwnedReporter>,
 }
 
@@ -214,7 +214,7 @@ impl RunRight {
                 CURRENT.set(self.0);
             }
         }
-        let reporter = self.reporter.take().expect("the reporter is present until the run ends");
+        let reporter = self.reporter.take().expect("the reporter is present until the run starts");
         let given = {
             let _reset = RunReset(CURRENT.replace(&raw const *self.entry));
             f(reporter.get())
@@ -243,9 +243,9 @@ impl Drop for RunRight {
 
 /// Keeps a reporter registered; dropping it unregisters the reporter.
 ///
-/// When the drop returns, the reporter is not running and is not called again. Two drops do not wait: a drop inside
-/// the reporter's own run, and a drop during a run that a collection with a deadline no longer waits for. If the runs
-/// of two reporters drop each other's registrations, one of the two drops does not wait.
+/// When the drop returns, the reporter is not running and is not called again. In two cases a drop does not wait for a
+/// running reporter: inside the reporter's own run, and during a run that a collection with a deadline no longer waits
+/// for. If the runs of two reporters drop each other's registrations, one of the two drops does not wait.
 ///
 /// # A drop that never returns
 ///
@@ -297,8 +297,8 @@ pub fn register_weak<T: MemoryReporter + Send + Sync + 'static>(reporter: &Arc<T
     Registration::new(ReporterName::ask(&**reporter), ReporterSource::Weak(weak))
 }
 
-/// Adds the linked reporters that the registry does not contain yet. Further reporters appear while the program starts,
-/// and when it loads a library.
+/// All linked reporters. The function adds the reporters that [`LINKED`] does not contain yet: further reporters appear
+/// while the program starts, and when it loads a library.
 fn linked() -> Vec<Arc<RegistryEntry>> {
     let mut all = LINKED.lock().clone();
     for linked in inventory::iter::<StaticReporter>() {

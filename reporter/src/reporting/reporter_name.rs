@@ -1,4 +1,5 @@
-//! The name of a reporter. The program's method `name` returns it, and is called once. The method may panic or collect.
+//! The name of a reporter. The program's method `name` returns it, and is called once. The method may panic, or start a
+//! collection.
 
 use memory_report::WarningKind;
 
@@ -36,7 +37,7 @@ impl ReporterName {
         &self.text
     }
 
-    /// The warning about the name that every collection contains; `None` if the name is good.
+    /// The warning that every collection contains about the name; `None` if the name is good.
     pub(crate) fn warning(&self) -> Option<(WarningKind, &'static str)> {
         match self.fault? {
             NameFault::Panicked => Some((

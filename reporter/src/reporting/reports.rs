@@ -30,10 +30,10 @@ pub struct Reports {
     reporter: String,
     process: String,
     anonymize: bool,
-    /// The paths of the process's own rows. Reports must not use them.
+    /// The paths of the built-in reports of kind `Other`. Reports must not use them.
     taken: Arc<[String]>,
     set: ReportSet,
-    /// The state of the reports under `explicit/`. Only these reports count shared blocks once.
+    /// The state of the walks for reports under `explicit/`. Across these reports, a shared block counts once.
     state: WalkState,
     /// The bytes that values stated of themselves in the last walk.
     stated: StatedAmounts,
@@ -54,7 +54,7 @@ impl Reports {
         counted: &Arc<Addresses>,
         marker: Option<ReporterMarker>,
     ) -> Self {
-        // The copied name is a block of the program's allocator, unless the name is empty.
+        // The copied name is a block of the program's allocator (unless the name is empty), so it can test the engine.
         let reporter = reporter.to_owned();
         let records_all = engine_abi::records(reporter.as_ptr());
         Self {
@@ -121,8 +121,9 @@ impl Reports {
         self.push_measured(path, bytes, description);
     }
 
-    /// Measures `value` and reports its bytes field by field, `depth` levels deep, without code for each field:
-    /// `explicit/cache` results in `explicit/cache/entries/(elements)`. The kind is as for [`heap`](Self::heap).
+    /// Measures `value` and reports its bytes field by field, `depth` levels deep: `explicit/cache` results in reports
+    /// such as `explicit/cache/entries/(elements)`. The reporter needs no code for each field. The kind is as for
+    /// [`heap`](Self::heap).
     ///
     /// A report of the last level includes all deeper levels. The report `(itself)` contains the bytes of an inner
     /// node's own blocks. So the reports add up to the amount of [`heap`](Self::heap), and no report is below
@@ -322,9 +323,8 @@ impl Reports {
     }
 
     /// Reports any amount. The collection leaves out a report with a bad path, kind or units, and a report with the
-    /// path of a row of the process, such as `resident`. It keeps a report with a bad description or a negative
-    /// amount, and a report of kind Heap or `NonHeap` outside of `explicit/`. Each fault becomes a warning in the
-    /// result.
+    /// path of a built-in report, such as `resident`. It keeps a report with a bad description or a negative amount,
+    /// and a report of kind Heap or `NonHeap` outside of `explicit/`. Each fault becomes a warning in the result.
     pub fn report(
         &mut self,
         path: impl AsRef<str>,
@@ -346,7 +346,8 @@ impl Reports {
 
     /// With DMD: the marks for a path.
     pub(crate) fn marks_of(&self, path: &str) -> Option<Marks> {
-        // Pass `false`, not `records_all`: another thread may free a block between two calls about it.
+        // Pass `false`, not `records_all`: another thread may free a block between two calls about the block, and this
+        // is not a fault.
         self.marker.and_then(|_| Marks::for_path(path, false))
     }
 

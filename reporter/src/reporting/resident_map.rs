@@ -2,8 +2,9 @@
 //! mapping.
 //!
 //! Invariant: the reports under `resident-map/` add up to the resident bytes of all mappings. The mapping of a live
-//! block is unknown. So the bytes of `explicit` are subtracted first from the heap and then from anonymous memory, at
-//! most down to 0.
+//! block is unknown. So the bytes of `explicit` are subtracted first from mappings of the kind `Heap` and then from
+//! mappings of the kind `Anonymous`, at most down to 0. Thread stacks in `explicit` are subtracted from the mappings of
+//! stacks.
 
 use memory_report::{Kind, ReportSet, Units, amount, path_segment};
 
@@ -14,7 +15,7 @@ use crate::small_sort::sort_by;
 use super::memory_reporter::MemoryReporter;
 use super::reports::Reports;
 
-/// The sums of a collection's reports under `explicit/`, in bytes.
+/// The amounts that the tree subtracts from mappings, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ResidentMap {
     heap: u64,
@@ -30,7 +31,8 @@ const MEMORY: &[MappingKind] = &[MappingKind::Heap, MappingKind::Anonymous];
 const STACKS: &str = "explicit/threads/stacks/";
 
 impl ResidentMap {
-    /// The map for a set of reports. It reports the resident bytes that these reports do not include.
+    /// The map for a set of reports. It divides the resident bytes into the part that these reports include and the
+    /// rest of each mapping.
     pub(crate) fn beside(set: &ReportSet) -> Self {
         let (mut reported, mut allocated, mut overhead) = (0_i128, None, 0);
         let (mut non_heap, mut stacks) = (0_i128, 0_i128);
@@ -106,7 +108,7 @@ impl MemoryReporter for ResidentMap {
             "resident-map",
             &rows,
             &|(_, left)| *left,
-            "Resident memory of a mapping that no report above includes; with shared pages.",
+            "Resident memory of a mapping, without the memory of the reports above; with shared pages.",
         );
         for (tree, bytes, description) in TREES {
             by_mapping(out, tree, &rows, &|(mapping, _)| bytes(mapping), description);
@@ -130,7 +132,7 @@ const TREES: [MapTree; 4] = [
         "Resident memory of a mapping, each page divided by the number of processes that share it.",
     ),
     ("swap-map", |mapping| mapping.swapped, "Memory of a mapping that was swapped out; not resident."),
-    ("huge-pages", |mapping| mapping.huge, "Resident memory of a mapping that is in huge pages."),
+    ("huge-pages", |mapping| mapping.huge, "The part of a mapping's resident memory that is in huge pages."),
     (
         "hugetlb",
         |mapping| mapping.hugetlb,

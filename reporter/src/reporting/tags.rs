@@ -73,7 +73,7 @@ impl Tag {
     pub const NONE: Self = Self(NO_TAG);
 
     /// The tag of this path. A process has room for 32,767 paths. Without room, or if the path is invalid for a
-    /// report, the result is [`NONE`](Self::NONE) and collections warn.
+    /// report under `explicit/`, the result is [`NONE`](Self::NONE) and collections warn.
     pub fn new(path: impl AsRef<str>) -> Self {
         // The conversion is code of the program, so it runs before the lock is taken, and under the program's own
         // tag.
@@ -139,7 +139,7 @@ impl fmt::Debug for Tag {
 #[derive(Debug)]
 #[must_use = "bind the guard to a variable, as in `let _tag = ..`: the tag ends when the guard is dropped, and `let _ = ..` drops the guard at once; to keep the tag, call `forever`"]
 pub struct TagGuard {
-    /// The number of this guard on its thread, from 1; 0 for a guard without a tag.
+    /// The number of this guard on its thread, from 1; 0 if the list of guards no longer exists.
     place: u64,
     one_thread: PhantomData<*const ()>,
 }

@@ -166,8 +166,8 @@ pub struct GarbageCollectionHook {
 }
 
 /// Calls `callback` with the statistics of each finished cycle of a garbage collector in this process. This includes
-/// each [`WatchedCollector`](super::WatchedCollector), each [`GarbageCollectionCycle`] that ends, and
-/// [`minimize_memory_usage`](crate::pressure::minimize_memory_usage).
+/// the cycles of each [`WatchedCollector`](super::WatchedCollector), each [`GarbageCollectionCycle`] that ends, and
+/// each call of [`minimize_memory_usage`](crate::pressure::minimize_memory_usage).
 ///
 /// `callback` runs on the thread that ended the cycle. If it panics, other callbacks still run.
 ///

@@ -31,7 +31,8 @@ struct BlockNote {
     class: ClassName,
 }
 
-/// The largest number of notes. If a log has more entries, only the newest entries have classes.
+/// The largest number of notes. A further note replaces the oldest note, so in a log with more described blocks, only
+/// the newest blocks have classes.
 const MOST_NOTES: usize = 1 << 14;
 
 static NOTES: ProcessLock<VecDeque<BlockNote>> = ProcessLock::new(VecDeque::new());

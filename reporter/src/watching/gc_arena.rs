@@ -7,7 +7,8 @@ use gc_arena::{Arena, Collect, Rootable};
 
 use super::collector::{Collector, CycleProgress};
 
-/// A slice is [`Arena::cycle_debt`], so it stops at the end of a cycle. An arena without debt is idle.
+/// A slice is [`Arena::cycle_debt`], so it stops at the end of a cycle. Between two cycles, an arena without debt is
+/// idle.
 impl<R> Collector for Arena<R>
 where
     R: for<'a> Rootable<'a>,

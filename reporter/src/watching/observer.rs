@@ -36,20 +36,20 @@ use crate::reporting::isolation;
 ///   type.
 /// - An entry also contains the block's address and requested bytes.
 /// - Disabling tracking also clears `allocations_log_overflowed`.
-/// - Handlers run on the thread of the collector before its call returns, not later from an event loop. The handler
-///   from [`set_uncaught_exception_handler`](Self::set_uncaught_exception_handler) receives their panics. Each
-///   observer has its own handler of this kind.
+/// - Handlers run on the collector's thread, before the call that ends the cycle returns, not later from an event loop.
+///   The handler from [`set_uncaught_exception_handler`](Self::set_uncaught_exception_handler) receives their panics.
+///   Each observer has its own handler of this kind.
 #[derive(Debug, Default)]
 pub struct MemoryObserver {
     state: Arc<ProcessLock<ObserverState>>,
 }
 
-/// The function that an observer calls with itself after each garbage collection, like Firefox's
-/// `onGarbageCollection`, whose `this` is the owner.
+/// An observer calls this function after each garbage collection. The first argument is the observer, like `this` in
+/// Firefox's `onGarbageCollection`.
 pub type GarbageCollectionHandler = dyn Fn(&MemoryObserver, &GarbageCollection) + Send + Sync;
 
-/// The function that an observer calls with itself and the text of a panic of its [`GarbageCollectionHandler`], like
-/// Firefox's `uncaughtExceptionHandler`.
+/// An observer calls this function when its [`GarbageCollectionHandler`] panics, like Firefox's
+/// `uncaughtExceptionHandler`. The arguments are the observer and the text of the panic.
 pub type UncaughtExceptionHandler = dyn Fn(&MemoryObserver, &str) + Send + Sync;
 
 struct ObserverState {
@@ -251,8 +251,8 @@ impl MemoryObserver {
         self.log_state().overflowed
     }
 
-    /// The number of allocations since the last drain that DMD could not log for any observer. Signal handlers that
-    /// interrupt DMD itself make such allocations. Firefox has no such number.
+    /// The number of allocations and frees since the last drain that DMD lost, so that no observer received them. DMD
+    /// can lose events of signal handlers that interrupt DMD itself. Firefox has no such number.
     pub fn lost_allocations(&self) -> u64 {
         self.log_state().lost
     }
@@ -369,7 +369,7 @@ impl MemoryObserver {
 
 /// The entries of a drained log. Each stack is looked up once.
 struct DrainedEntries {
-    /// Whether stacks contain functions, and the types of blocks.
+    /// Whether to look up symbols: the functions of stacks, and the Rust types of blocks.
     with_symbols: bool,
     entries: Vec<AllocationsLogEntry>,
     sites: HashMap<u64, (SavedStack, Option<ClassName>)>,

@@ -1,4 +1,4 @@
-//! Reporters whose destructor panics when a collection drops their last owner.
+//! Reporters whose destructor panics when a collection drops the last reference to them.
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};

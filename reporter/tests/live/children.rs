@@ -1,4 +1,4 @@
-//! After a fork, the child process does not answer as the parent.
+//! After a fork, the child process does not answer requests to its parent.
 
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;

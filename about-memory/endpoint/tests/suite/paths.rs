@@ -147,7 +147,7 @@ fn a_snapshot_is_what_the_program_gives() {
     let without = Endpoint::new().respond("/memory/snapshot", "", "");
     assert_eq!(
         (without.status, line(&without)),
-        (404, "this program does not write heap snapshots (Endpoint::snapshot)")
+        (404, "this program does not write heap snapshots: it does not call Endpoint::snapshot")
     );
 }
 

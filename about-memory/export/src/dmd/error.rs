@@ -11,7 +11,7 @@ use crate::ExportError;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ProfileError {
-    /// The two dumps of a difference have different modes.
+    /// Only one of the two dumps of a difference is cumulative. Contains the modes of both dumps.
     #[error("its mode is {1}, but the first dump has the mode {0}")]
     DifferentModes(Mode, Mode),
     /// The format cannot hold an amount, or the output failed.

@@ -295,7 +295,7 @@ impl RecordingHistory {
                     .for_each(|life| (life.peak_bytes, life.peak_blocks) = (life.bytes, life.blocks));
             }
         }
-        // A live block has lived until the end.
+        // A live block has lived until the end of the window.
         let end = self.facts.duration.as_nanos() as i128;
         let mut builder = self.builder(&VALUES);
         let own = self.stack_ids(false, &mut builder);
@@ -391,7 +391,7 @@ impl StackLife {
         }
     }
 
-    /// The amounts of [`VALUES`]. `end` is the end of the recording in nanoseconds.
+    /// The amounts of [`VALUES`]. `end` is the end of the window, in nanoseconds since the start of the recording.
     fn amounts(&self, end: i128) -> [i128; 9] {
         let lived = self.lived + self.blocks * end;
         [

@@ -222,7 +222,7 @@ impl PathGrowth<'_> {
             let parent = self.nodes[node].parent;
             let (amount, leaves) = (self.nodes[node].amount, self.nodes[node].leaves);
             let rest = self.nodes[parent].leaves - self.nodes[parent].of_shown.1 - leaves;
-            // If this is the parent's last child, nothing is left for the parent's `(other)`.
+            // If all other leaves of the parent are in shown children, the series replaces the parent's `(other)`.
             let more = usize::from(rest > 0);
             if self.series + more > self.options.max_series && !always {
                 continue;

@@ -17,7 +17,7 @@ use super::run::ParquetRun;
 use super::threads;
 use crate::error::ExportError;
 
-/// The maximum number of rows in a batch, and the approximate maximum number of its bytes.
+/// A batch ends with the row that reaches this number of entries or this number of bytes.
 const BATCH: usize = 4096;
 const BATCH_BYTES: usize = 1 << 20;
 /// The maximum length of a text. Lengths in the format have 31 bits.

@@ -26,8 +26,8 @@ impl ParquetOptions {
         Self::default()
     }
 
-    /// Sets the number of rows in a row group; at least 1. Readers read row groups in parallel, or skip them as a whole.
-    /// Default: 1,000,000.
+    /// Sets the number of rows in a row group; at least 1. Readers read row groups in parallel, or skip them as a
+    /// whole. Default: 1,000,000.
     #[must_use]
     pub fn row_group(mut self, rows: usize) -> Self {
         self.row_group = rows;
@@ -41,8 +41,8 @@ impl ParquetOptions {
         self
     }
 
-    /// Sets the number of threads that encode columns. 0 means one for each processor; 1 means the calling thread. The bytes
-    /// of the file do not depend on the number. Default: 0.
+    /// Sets the number of threads that encode columns. 0 means one for each processor; 1 means the calling thread. The
+    /// bytes of the file do not depend on the number. Default: 0.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;

@@ -60,8 +60,8 @@ struct ReportTableRow<'a> {
     pid: Option<u32>,
 }
 
-/// Writes the table `reports`: the reports of all runs. A process that has `heap-allocated`, but no report
-/// `explicit/heap-unclassified`, gets a computed row for that path.
+/// Writes the table `reports`: the reports of all runs. A process that has `heap-allocated` and reports below
+/// `explicit`, but no report `explicit/heap-unclassified`, gets a computed row for that path.
 ///
 /// Columns: `ts`, `run_id`, `host`, `service`, `version`, `build_id`, `process` (without the process id), `pid`,
 /// `started`, `path` (a `/` inside of a name is `\`), `name` (the last name of the path), `depth` (the number of names,

@@ -1,4 +1,4 @@
-//! Ids of stacks that are equal in all files.
+//! Ids of stacks. A stack has the same id in all files.
 
 use super::hash::TableHash;
 use crate::stack_profile::{ProfileStackId, StackProfile};

@@ -1,4 +1,4 @@
-//! Stacks from dumps of DMD and from pprof profiles.
+//! Stacks from processes, dumps and recordings of DMD, and pprof profiles.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -74,17 +74,17 @@ fn read_from(input: &InputArgument, reader: impl Read, limits: &DumpLimits) -> R
     match dmd_analyze::read_from(reader, &limits.options()) {
         Ok(dump) => Ok(DumpOrRecording::Dump(Box::new(dump)).into()),
         Err(AnalyzeError::Version(version)) if version == "1" => Err(failure(anyhow::anyhow!(
-            "is a memory report and has no stacks; the formats of reports are openmetrics, prometheus and \
-             chrome-trace"
+            "is a memory report and has no stacks; the formats of reports are openmetrics, prometheus, \
+             chrome-trace and parquet"
         ))),
         Err(error) => Err(failure(error.into())),
     }
 }
 
-/// The settings for the conversion of a dump to stacks.
+/// The settings for the conversion of a source to stacks.
 pub(crate) struct StackConversion<'a> {
     pub(crate) symbols: Option<&'a SymbolSearch>,
-    /// Whether to add the linker's names of functions. Only some formats contain them.
+    /// Whether frames also keep the linker's names of functions. Only pprof contains these names.
     pub(crate) system_names: bool,
     pub(crate) limits: &'a DumpLimits,
     pub(crate) when: &'a BlockTime,
@@ -94,7 +94,7 @@ pub(crate) struct StackConversion<'a> {
 /// The data that an export is written from.
 pub(crate) enum ConvertedStacks {
     Stacks(Box<StackProfile>),
-    /// A part of a recording.
+    /// The blocks of a recording in the chosen time, and the recording with their allocations and frees.
     RecordingHistory(Box<RecordingHistory>, Box<Recording>),
 }
 
@@ -125,7 +125,8 @@ impl StackConversion<'_> {
     ) -> Result<ConvertedStacks, Failure> {
         match self.source(input)? {
             StackSource::Heap(DumpOrRecording::Recording(recording)) if format.has_history() => {
-                // By default, these formats cover the whole run of the program.
+                // By default, heaptrack and DHAT show the whole run of the program. Other formats show the time until
+                // the recording's usual time.
                 let is_whole = matches!(format, ProfileFormat::Heaptrack | ProfileFormat::Dhat);
                 self.history(input, recording, is_whole.then_some(Moment::End))
             }
@@ -133,7 +134,7 @@ impl StackConversion<'_> {
         }
     }
 
-    /// Returns the live blocks of one time.
+    /// Returns the stacks of a source. For a dump or a recording, these are the blocks at the chosen time.
     pub(crate) fn stacks(
         &self,
         input: &InputArgument,

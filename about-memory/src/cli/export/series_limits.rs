@@ -11,7 +11,8 @@ pub(super) struct SeriesLimits {
     /// Write at most this many series of reports. [default: 500]
     #[arg(long, value_name = "SERIES")]
     max_series: Option<usize>,
-    /// Show at most this many levels. A path with at most this many names has a series of its own. [default: 3]
+    /// Show at most this many levels. A path with at most this many names has a series of its own, and so has a longer
+    /// path that reaches --threshold. [default: 3]
     #[arg(long, value_name = "LEVELS")]
     depth: Option<usize>,
     /// Leave out entries below this percentage of their tree. Paths with at most --depth names stay. [default: 1]

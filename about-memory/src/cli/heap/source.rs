@@ -50,7 +50,7 @@ fn unreadable(error: &io::Error) -> Option<&'static str> {
 }
 
 impl HeapSource {
-    /// Opens a source. `core` is a core file with the statics of a dump.
+    /// Opens a source. If the source is a dump, `core` can be a core file of the same process, which has the statics.
     pub(super) fn open(
         source: &InputArgument,
         core: Option<&PathBuf>,

@@ -118,7 +118,7 @@ fn save(
             }
         }
         if agreement.without_layout > 0 {
-            summary += &format!(" Types without a layout: {}.", counted(agreement.without_layout));
+            summary += &format!(" Without a layout: {}.", counted(agreement.without_layout));
         }
         if !is_known {
             summary += &format!(" Fields, unused memory and async tasks are {NO_FIELDS}");

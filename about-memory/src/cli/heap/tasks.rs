@@ -24,7 +24,7 @@ blocks that only these tasks keep alive."
 
 #[derive(Args)]
 pub(crate) struct TasksCommand {
-    /// Show everything in full. Names and paths are whole.
+    /// Show everything in full. Chains of awaits are whole.
     #[arg(long, short)]
     verbose: bool,
     #[command(flatten)]

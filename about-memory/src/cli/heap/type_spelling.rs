@@ -3,7 +3,7 @@
 /// A part of a spelling. Spaces only separate parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum SpellingPart<'s> {
-    /// The parts of a path.
+    /// The names of a path, which `::` separates.
     Path(Vec<&'s str>),
     Sign(char),
     /// A mark for elided parts, from a shortened name on a screen. It matches any parts.
@@ -18,8 +18,8 @@ impl<'s> TypeSpelling<'s> {
         Self(parts(text))
     }
 
-    /// Whether this spelling fits the type with this full name. Each path in a spelling may lack its first parts, and a
-    /// spelling may lack the prefix before a value.
+    /// Whether this spelling fits the type with this full name. Each path in a spelling may lack its first names, and
+    /// the spelling may lack a prefix such as `[16 bytes before]`.
     pub(super) fn fits(&self, name: &str) -> bool {
         let value = name.split_once(" bytes before] ").map(|(_, value)| value);
         [Some(name), value].into_iter().flatten().any(|name| fits(&self.0, &parts(name)))

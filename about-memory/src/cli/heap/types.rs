@@ -28,6 +28,7 @@ Examples:
 const DISAGREEMENTS: usize = 3;
 
 /// Returns the name of a field for texts. For a field of the graph's root, it is the field's own name, without a type.
+/// A row without a field has the blocks that several other rows hold together.
 pub(crate) fn name(field: &FieldSizes<'_>) -> String {
     match &field.field {
         _ if field.holder.as_str() != Some(ROOTS) => field.name(),

@@ -22,7 +22,7 @@ than the current variant use. A row names the field that holds the blocks."
 
 #[derive(Args)]
 pub(crate) struct WasteCommand {
-    /// Find equal strings and equal slices of bytes. Only this option reads contents; it does not print them.
+    /// Find equal strings and equal slices of bytes. Only this option reads their contents; it does not print them.
     #[arg(long)]
     duplicates: bool,
     #[command(flatten)]
@@ -153,7 +153,8 @@ fn slop(waste: &HeapWaste) -> String {
     format!("The allocator adds {} to the requested bytes.\n", size(waste.slop))
 }
 
-/// Returns a text with the unused bytes of a row, all bytes of its blocks or values, and how full they are.
+/// Returns the text of a row: the field, the type, the kind of waste, all bytes of the blocks or values, and how full
+/// they are.
 pub(crate) fn unused(row: &WasteRow) -> String {
     let WasteRow { name, held_by, unused, values, .. } = row;
     let held_by = held_by.as_ref().map(|field| format!("{field}: ")).unwrap_or_default();

@@ -128,7 +128,7 @@ impl WhyCommand {
     }
 }
 
-/// The first names of some types.
+/// Joins the first [`SIMILAR`] names.
 fn named<'n>(names: impl Iterator<Item = &'n String>) -> String {
     names.take(SIMILAR).map(String::as_str).collect::<Vec<_>>().join(", ")
 }
@@ -137,7 +137,7 @@ struct WhyAnswer<'h, 'i> {
     heap: &'h TypedHeap<'i>,
     blocks: Vec<usize>,
     holders: Vec<HolderRow>,
-    /// The holders of the largest block.
+    /// The chain of holders from outside of the heap to the largest block.
     chain: Vec<ChainLink>,
     of_largest: u64,
 }

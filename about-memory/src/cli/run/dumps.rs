@@ -44,8 +44,8 @@ impl DumpFiles {
         now.filter(|(path, identity)| self.before.get(path) != Some(identity)).map(|(path, _)| path).collect()
     }
 
-    /// Whether a dump belongs to the first process, which has this id. Without `%p`, only dumps of other processes have
-    /// a number in their names.
+    /// Whether a dump belongs to the process with this id. Without `%p`, the process is taken for the first process:
+    /// only dumps of other processes have a number in their names.
     pub(super) fn is_of(&self, pid: u32, dump: &Path) -> bool {
         dump.file_name().is_some_and(|name| *name == *self.name.replace("%p", &pid.to_string()))
     }

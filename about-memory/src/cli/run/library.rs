@@ -9,7 +9,7 @@ use crate::cli::Failure;
 
 const NAME: &str = "libdmd.so";
 
-/// The library of an optimized build of this program.
+/// The contents of the library. An optimized build of this program contains the library.
 #[cfg(contains_libdmd)]
 const CONTENTS: Option<&[u8]> = Some(include_bytes!(env!("LIBDMD")));
 #[cfg(not(contains_libdmd))]
@@ -26,14 +26,15 @@ pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let found = match named {
         Some(path) if path.is_file() => path.to_owned(),
         Some(path) => {
-            let error =
-                anyhow::anyhow!("the library was not found; build it: cargo build --release -p dmd-preload");
+            let error = anyhow::anyhow!(
+                "the library was not found; build it with: cargo build --release -p dmd-preload"
+            );
             return Err(Failure::File(path.display().to_string(), error));
         }
         None => places().into_iter().find(|path| path.is_file()).ok_or_else(|| {
             let error = anyhow::anyhow!(
                 "is neither beside this program, nor in ../lib, nor in the target folder; \
-                 build it: cargo build --release -p dmd-preload"
+                 build it with: cargo build --release -p dmd-preload"
             );
             Failure::File(NAME.to_owned(), error)
         })?,

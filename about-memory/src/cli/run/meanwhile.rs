@@ -1,4 +1,5 @@
-//! Writes dumps while the program runs: at intervals, and when an amount exceeds a limit.
+//! Writes dumps while the program runs: at intervals, and when a condition becomes true. With `--types`, a condition
+//! requests a copy of the process instead.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -23,11 +24,13 @@ pub(super) struct DumpPlan {
     #[arg(long, value_name = "TIME", value_parser = time)]
     every: Option<Duration>,
     /// Also write a dump each time this condition becomes true: `heap`, `resident` or `vsize`, a comparison, and a
-    /// limit. Checked about once a second. With --types, types of that time take the place of the dump. The program runs on
-    /// while it writes a dump, so a dump with contents (--mode scan) may show a later moment; --types does not.
+    /// limit. Checked about once a second. With --types, the process makes a copy of itself at that time instead of a
+    /// dump. The program runs on while it writes a dump, so a dump with contents (--mode scan) may show a later moment;
+    /// the copy shows exactly that time.
     #[arg(long, value_name = "CONDITION")]
     when: Vec<Limit>,
-    /// Let the program answer requests while it runs, such as `about-memory save --dump PID`. --every and --when imply it.
+    /// Let the program answer requests while it runs, such as `about-memory save --dump PID`. --every and --when imply
+    /// it.
     #[arg(long)]
     listen: bool,
 }
@@ -241,7 +244,7 @@ fn numbered(output: &Path, pid: u32, number: u32) -> PathBuf {
     output.with_file_name(format!("{head}.{number}{tail}"))
 }
 
-/// Parses a time: a number, and `ms`, `s`, `m` or `h`.
+/// Parses a time: a number of seconds, or a number with `ms`, `s`, `m` or `h`.
 fn time(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

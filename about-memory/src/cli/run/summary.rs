@@ -17,7 +17,7 @@ use super::types::TypeText;
 
 /// Facts about the process of a dump that are not in the dump.
 pub(super) struct SummaryFacts<'t> {
-    /// DMD recorded a sample of its blocks.
+    /// Whether DMD recorded only a sample of the blocks.
     pub(super) is_sample: bool,
     /// The time that the user chose.
     pub(super) at: Option<Moment>,
@@ -25,8 +25,8 @@ pub(super) struct SummaryFacts<'t> {
 }
 
 impl SummaryFacts<'_> {
-    /// Returns the time of the tables: the time that the user chose. If the user chose no time and the summary shows
-    /// types, returns the peak.
+    /// Returns the time of the tables: the end if the user chose the end; the peak if the user chose another time, or
+    /// chose no time and the summary shows types. `None` means the usual time of the dump.
     fn at(&self) -> Option<DumpTime> {
         match self.at {
             Some(Moment::End) => Some(DumpTime::End),
@@ -81,7 +81,7 @@ pub(super) fn print(path: &Path, facts: &SummaryFacts<'_>) -> Result<(), Failure
     Ok(())
 }
 
-/// Prints the types of a process without a dump.
+/// Prints the types of a process that wrote no dump.
 pub(super) fn print_types(types: &TypeText) {
     let _ = write!(io::stderr(), "\n{}", types.text(None));
 }

@@ -28,14 +28,15 @@ const MOST_OF_HEAP: u64 = 80;
 /// Whether `run` shows types, and the moment of these types.
 #[derive(Args, Clone)]
 pub(super) struct TypePlan {
-    /// Also show the types of the heap, the fields that keep them alive, and the memory that they do not use. The process
-    /// makes a copy of itself at its peak; the copy takes as much memory as the process changes afterwards. Needs
-    /// `debug = 2` in the program's profile. With --when, the types are from the last time at which the condition became
-    /// true.
+    /// Also show the types of the heap, the fields that keep its blocks alive, and its unused memory. The process makes
+    /// a copy of itself at its peak; the copy takes as much memory as the process changes afterwards. Needs `debug = 2`
+    /// in the program's profile. With --when, the process makes the copy each time the condition becomes true, and the
+    /// types are from the last copy.
     #[arg(long, conflicts_with = "recorded")]
     types: bool,
-    /// Show the blocks at this time: `peak`, `end` or a time after the start such as `12.5s` or `1m30s`. A time after the
-    /// start needs --types. [default: peak with --types, or if the heap has shrunk by a tenth since the peak; otherwise end]
+    /// Show the blocks at this time: `peak`, `end` or a time after the start such as `12.5s` or `1m30s`. A time after
+    /// the start needs --types. [default: peak with --types, or if the heap has shrunk by a tenth since the peak;
+    /// otherwise end]
     #[arg(long, value_name = "TIME")]
     at: Option<Moment>,
     /// Save the blocks of --types as a heap snapshot, for `about-memory snapshot` and `about-memory serve`.

@@ -14,7 +14,7 @@ use super::table::{NumberTable, percent};
 pub(super) struct DominatorsCommand {
     #[command(flatten)]
     input: SnapshotInput,
-    /// Print a line for each node except the root: id, immediate dominator, retained size.
+    /// Print a line for each node that the root reaches, except the root: id, immediate dominator, retained size.
     #[arg(long, group = "form")]
     tsv: bool,
     /// Write JSON instead of text.
@@ -85,7 +85,7 @@ impl DominatorsCommand {
     }
 }
 
-/// Returns one line for each node that the root reaches, in the order of the file.
+/// Returns a heading, and one line for each node that the root reaches, except the root, in the order of the file.
 fn tsv(tree: &DominatorTree<'_>) -> String {
     let mut text = String::from("#id\timmediate_dominator\tretained_size\n");
     for node in tree.graph().nodes() {
@@ -97,7 +97,7 @@ fn tsv(tree: &DominatorTree<'_>) -> String {
     text
 }
 
-/// Returns the retained sizes of the first `limit` classes, as a text.
+/// Returns the retained sizes of at most `limit` classes, the largest first, as a text.
 pub(super) fn by_class(tree: &DominatorTree<'_>, limit: usize) -> String {
     let sizes = heap_graph::dominators::sizes_by_class(tree).into_iter().take(limit);
     table(tree, "class", sizes.map(|of| (of.retained_size, of.shallow_size, of.count, of.class.to_string())))

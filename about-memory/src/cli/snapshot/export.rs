@@ -32,7 +32,7 @@ pub(super) struct SnapshotExportCommand {
     /// The node to draw, by id. [default: the root]
     #[arg(long, value_name = "ID")]
     node: Option<u64>,
-    /// Show at most this many levels. A level is the number of edges from the node.
+    /// Show at most this many levels. The level of a node is its distance from the drawn node, in edges.
     #[arg(long, value_name = "LEVELS", default_value_t = 2)]
     depth: usize,
     /// Draw at most this many nodes.

@@ -10,7 +10,7 @@ use super::super::Failure;
 use super::dominators::title;
 use super::input::SnapshotInput;
 
-/// The search for the shortest paths follows at most this many edges.
+/// With `--shortest`, the search for the paths to one node examines at most this many edges.
 const EFFORT: u64 = 200_000_000;
 
 #[derive(Args)]

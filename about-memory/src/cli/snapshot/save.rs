@@ -1,4 +1,4 @@
-//! Saves a heap snapshot of a running process.
+//! Saves a heap snapshot of a running process or, with `--typed`, of a core file or a dump.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

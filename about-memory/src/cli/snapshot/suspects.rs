@@ -52,7 +52,7 @@ pub(super) fn text(tree: &DominatorTree<'_>, percent: f64) -> String {
         let (size, part) = (suspect.retained_size, suspect.percent);
         let _ = match &suspect.nodes[..] {
             [node] => writeln!(text, "\n{size} ({part:.1}%) retained by {class} {node}"),
-            nodes => writeln!(text, "\n{size} ({part:.1}%) retained by {} of {class}", nodes.len()),
+            nodes => writeln!(text, "\n{size} ({part:.1}%) retained by {} nodes of {class}", nodes.len()),
         };
         for step in suspect.path.iter().skip(1) {
             let class = step.class.to_string();

@@ -15,10 +15,10 @@ use super::super::symbols::SymbolSearch;
 
 /// All processes together have this time to send their names and their amounts.
 const TIME_FOR_NAMES: Duration = Duration::from_secs(1);
-/// A process has this time to write a dump.
+/// A process has this time to write a dump or a heap snapshot, or to free caches.
 const TIME_FOR_FILES: Duration = Duration::from_secs(60);
 
-/// A request.
+/// A request of a screen to a process or to the session.
 #[derive(Clone, Debug)]
 pub(super) enum ScreenRequest {
     List,
@@ -37,7 +37,7 @@ pub(super) enum ScreenRequest {
     Types(u32, String),
 }
 
-/// A process for display.
+/// A process in the list of running processes. Its texts are escaped, except `requests`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ListedProcess {
     pub(super) pid: u32,
@@ -48,7 +48,7 @@ pub(super) struct ListedProcess {
     pub(super) error: Option<String>,
 }
 
-/// An answer.
+/// The answer to a [`ScreenRequest`].
 #[derive(Debug)]
 pub(super) enum ScreenAnswer {
     Processes(Vec<ListedProcess>),
@@ -98,7 +98,8 @@ impl ScreenRequest {
         match self {
             Self::List => list().map(ScreenAnswer::Processes).map_err(words),
             Self::Measure(pids) => {
-                // Differences and saved files keep the name of the main process, so that two runs can be compared.
+                // The screen shows the process's own name. Differences and saved files call it `Main Process`, so that
+                // two runs can be compared.
                 let set = live::collect(&pids, &AskOptions::new().own_name(true)).map_err(words)?;
                 Ok(ScreenAnswer::Report(pids, Box::new(set)))
             }
@@ -155,8 +156,8 @@ fn list() -> Result<Vec<ListedProcess>, live::LiveError> {
     Ok(listeners.iter().map(process).collect())
 }
 
-/// Writes a report to a new file in the current folder.
-/// Renames a single process to the name under which `about-memory save` saves it, so that both files can be compared.
+/// Renames a single process to the name that it has in a file of `about-memory save`. Such a file and the file of this
+/// program can then be compared.
 fn name_as_main(set: &mut ReportSet) {
     let mut names = set.iter().map(|report| report.process);
     let first = names.next();
@@ -168,6 +169,7 @@ fn name_as_main(set: &mut ReportSet) {
     }
 }
 
+/// Writes a report to a new file in the current folder.
 fn save(set: &ReportSet) -> Result<ScreenAnswer, String> {
     let names = (1..).map(|number| PathBuf::from(format!("memory-report-{number}.json.gz")));
     let path = names.into_iter().find(|path| !Path::new(path).exists()).expect("a free name exists");
@@ -175,7 +177,7 @@ fn save(set: &ReportSet) -> Result<ScreenAnswer, String> {
     Ok(ScreenAnswer::Done(format!("saved as {}", path.display())))
 }
 
-/// Takes a heap snapshot with the session.
+/// Lets the session take a heap snapshot of a process.
 pub(super) fn take(session: &about_memory::session::Session, pid: u32, name: &str) -> Result<(), String> {
     let save =
         move |path: &Path| live::save_snapshot(pid, path, TIME_FOR_FILES).map_err(|error| error.to_string());

@@ -34,14 +34,16 @@ struct TreeRow {
 #[derive(Debug, Default)]
 pub(super) struct ReportScreen {
     /// The processes that the reader requested last; empty for a difference. Answers to earlier requests are ignored.
+    /// `None` accepts every answer.
     wanted: Option<Vec<u32>>,
-    /// The processes that are measured repeatedly; empty for a file.
+    /// The processes that are measured repeatedly; empty for a file or a difference.
     pids: Vec<u32>,
     title: String,
     set: Option<ReportSet>,
     /// The report at the mark. Changes since this report are shown.
     mark: Option<ReportSet>,
-    /// Entries that are not in their initial state. Initially, roots are open and all other entries are closed.
+    /// The entries that the reader opened or closed. Without a filter, processes and roots of trees start open, and all
+    /// other entries start closed. With a filter, all entries start open.
     toggled: HashSet<String>,
     filter: String,
     is_typing: bool,
@@ -100,7 +102,8 @@ impl ReportScreen {
         self.arrange();
     }
 
-    /// Returns the request that repeats the measurement; `None` if the reader has paused or the report is a file.
+    /// Returns the request that repeats the measurement. `None` if the reader has paused, or if the report is a file or
+    /// a difference.
     pub(super) fn again(&self) -> Option<ScreenRequest> {
         (!self.is_paused && !self.pids.is_empty()).then(|| ScreenRequest::Measure(self.pids.clone()))
     }

@@ -1,4 +1,4 @@
-//! The five screens, and the choice of the visible screen. This code uses neither a terminal nor a process.
+//! The five screens, and the choice of the visible screen. Tests use this code without a terminal or a process.
 
 use std::ffi::OsString;
 
@@ -167,7 +167,7 @@ impl TopScreens {
         }
     }
 
-    /// Selects the screen that will show the answer, and returns the request.
+    /// Selects the screen that will show the answer. Returns the request, or nothing if the session runs the request.
     fn ask(&mut self, ask: ScreenRequest) -> KeyOutcome {
         match &ask {
             ScreenRequest::Measure(pids) => {

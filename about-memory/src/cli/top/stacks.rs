@@ -222,7 +222,8 @@ impl FrameTree {
             blocks: vec![0; all],
             name: rows.frames().iter().map(|frame| rows.names()[frame.name as usize].clone()).collect(),
         };
-        // Frames whose callees are not visited yet.
+        // The frames from the root to the last visited frame, each with the number of its callees that are not visited
+        // yet.
         let mut open: Vec<(usize, u32)> = Vec::new();
         for (at, frame) in rows.frames().iter().enumerate() {
             while open.last().is_some_and(|(_, left)| *left == 0) {

@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _}
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// How many times a server tries to get a free path.
+/// How many times a server tries to give its socket the path.
 const LOOKS: usize = 8;
 
 /// A socket with the mode 0600. Dropping it removes its file.
@@ -30,7 +30,8 @@ impl PrivateSocket {
         let mut private = tempfile::Builder::new();
         private.prefix(".am").rand_bytes(4).permissions(Permissions::from_mode(0o700));
         let folder = private.tempdir_in(parent.unwrap_or(Path::new(".")))?;
-        // The path inside this folder may be too long for an address even if the socket's path is short enough.
+        // The path inside this folder may be too long for an address even if the socket's path is short enough. The
+        // path through the open folder is short.
         let open = File::open(folder.path())?;
         let inside = PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd()));
         let first = inside.join("s");

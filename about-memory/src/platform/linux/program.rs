@@ -86,7 +86,7 @@ pub(crate) fn end_by_signal(
     let mut signals = Signals::new(not_ignored(&[SIGHUP, SIGINT, SIGQUIT, SIGTERM]))?;
     let (to, from) = mpsc::channel();
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        // Sending fails when the process ends.
+        // Sending fails after the thread `ending` has ended. That thread ends the process.
         signals.forever().try_for_each(|signal| to.send(signal))
     })?;
     thread::Builder::new().name("ending".to_owned()).spawn(move || {

@@ -1,4 +1,4 @@
-//! Writes a file that this program contains to a folder that only this user can change.
+//! Unpacks a file of this program into a folder that only this user can change.
 //!
 //! A program that root starts may continue as another user and start more programs. Therefore all users can read root's
 //! file.

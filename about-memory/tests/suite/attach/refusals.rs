@@ -22,7 +22,10 @@ fn refused(folder: &Path, pid: &str) -> String {
 fn a_missing_process_a_thread_and_a_name() {
     let folder = tempfile::tempdir().unwrap();
     assert!(refused(folder.path(), "4194304").ends_with("no process has this number"));
-    assert!(refused(folder.path(), "no-such-name").ends_with("no process of this user has this name"));
+    assert!(
+        refused(folder.path(), "no-such-name")
+            .ends_with("no process of this user has this name; use a process id")
+    );
     let mut victim = Victim::start(&mut victim(folder.path()));
     assert_eq!(victim.line(), "ready");
     let tasks = fs::read_dir(format!("/proc/{}/task", victim.pid())).unwrap();
@@ -79,7 +82,7 @@ int main(void) {
     assert!(text.contains(&format!("process {} traces it", victim.pid())), "{text}");
 }
 
-/// A filter that the program has installed may end it, so the user has to ask for it.
+/// The filter that the program has installed may end it at an attachment, so the user must pass `--with-filter`.
 #[test]
 fn a_program_with_a_filter_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
@@ -109,7 +112,8 @@ int main(void) {
     succeed(folder.path(), &["detach", &victim.pid()]);
 }
 
-/// A process that has the library already needs no attachment, and one attachment at a time is enough.
+/// A process with the preloaded library needs no attachment: `attach` prints this and succeeds. A second attachment to
+/// a process is refused.
 #[test]
 fn a_process_with_the_library() {
     let folder = tempfile::tempdir().unwrap();

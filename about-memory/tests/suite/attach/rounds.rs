@@ -1,4 +1,4 @@
-//! Attaching to a program that does everything an attachment could disturb, again and again.
+//! Attaches many times to one program. The program does everything that an attachment could disturb.
 
 use std::env;
 use std::process::Command;

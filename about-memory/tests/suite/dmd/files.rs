@@ -186,7 +186,7 @@ fn a_file_of_another_kind_is_named() {
     for (command, file, kind) in [
         ("dmd", &*report, of_report),
         ("coverage", &*packed, of_report),
-        ("show", &*page, "it is a page; open it in a browser"),
+        ("show", &*page, "it is an HTML page; open it in a browser"),
         ("dmd", program, "it is a program or a library; run it with: about-memory run -- PROGRAM"),
         ("show", program, "it is a program or a library; run it with: about-memory run -- PROGRAM"),
     ] {

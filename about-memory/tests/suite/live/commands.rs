@@ -312,7 +312,7 @@ fn what_is_resident_is_shown_and_saved_where_it_is_asked_for() {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
         stderr(&output),
-        "about-memory: without.json: has no resident-map; save the report with --resident\n"
+        "about-memory: without.json: has no resident-map; save it with: about-memory save PID FILE --resident\n"
     );
 }
 

@@ -41,8 +41,8 @@ fn serve(herd: &Herd, pid: u32) -> (Child, String) {
     (server, url)
 }
 
-/// The unreported memory of a process is known after its first measurement. Garbage is collected only in processes that
-/// can do so.
+/// The unreported memory of a process is known after its first measurement. Only a process with a collector collects
+/// garbage.
 #[test]
 fn a_page_collects_garbage_and_knows_what_is_unclassified() {
     let mut herd = Herd::new();
@@ -179,8 +179,8 @@ fn an_anonymized_report_stays_anonymized() {
     assert!(server.wait().unwrap().success());
 }
 
-/// Imitates a process in which DMD waits for requests. The process has the start time `started`. It
-/// writes some events into the file, and ends without finishing its recording.
+/// Imitates a process in which DMD waits for requests. The process has the start time `started`. It writes a text that
+/// is not a recording into the file, and sends the path of the file to `paths`.
 fn recording(mut stream: UnixStream, pid: u32, started: u64, paths: &Sender<String>) {
     let mut lines = BufReader::new(stream.try_clone().unwrap());
     let mut line = String::new();

@@ -25,7 +25,7 @@ fn hangs_in_its_answer(mut stream: UnixStream) {
     thread::spawn(|| drain(stream));
 }
 
-/// No signal is sent: the terminal is not the terminal of the program's session.
+/// The program gets no SIGHUP, because the terminal is not the terminal of the program's session.
 #[test]
 fn top_ends_with_its_terminal() {
     let mut herd = Herd::new();

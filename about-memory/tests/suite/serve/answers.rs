@@ -419,7 +419,7 @@ fn stacks_are_exported_one_at_a_time() {
     assert!(text.lines().count() > 1, "{text}");
 }
 
-/// A file whose page has closed the connection blocks no other file.
+/// When the page of an export closes the connection, the export ends, so it blocks no other export.
 #[test]
 fn a_page_that_goes_ends_its_export() {
     let client = Client::new(&ServeOptions::new());

@@ -42,7 +42,8 @@ fn a_unix_socket_is_for_this_user_only() {
     assert_eq!(file.permissions().mode() & 0o777, 0o600);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "only the socket is in the folder");
 
-    // ssh forwards any port of another machine. The browser on that machine sends one of the machine's own names.
+    // ssh forwards any port of another machine to the socket. The browser on that machine sends one of the machine's
+    // own names.
     let url = server.url();
     let token = url.strip_prefix("http://127.0.0.1:8123/#token=").unwrap();
     let ask = |headers: &str| status(UnixStream::connect(&path).unwrap(), headers);

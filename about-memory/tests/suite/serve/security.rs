@@ -367,7 +367,7 @@ fn reports_that_the_server_was_started_with_stay() {
     assert_eq!((ids.len(), &ids[0], &ids[1], &ids[2]), (52, &json!(1), &json!(2), &json!(13)));
 }
 
-/// A browser omits the usual port in `Host` and `Origin`.
+/// A browser omits port 80 in `Host` and `Origin`.
 #[test]
 fn the_usual_port_needs_no_name() {
     let session = Session::new(SessionOptions::new());

@@ -267,7 +267,7 @@ fn a_row_opens_with_everything_below() {
     assert!(rows.total < 30_000);
 }
 
-/// The walk that all paths share is made once, beside the dominator tree.
+/// The session computes the walk that all paths share only once, together with the dominator tree.
 #[test]
 fn paths_to_many_nodes_need_one_walk() {
     let (session, id) = with_small();
@@ -354,7 +354,7 @@ fn a_difference_can_be_swapped() {
     assert_eq!((diff(first, second), diff(second, first)), (15, -15));
 }
 
-/// As in Firefox, the first levels of a dominator tree are open: only the first rows of each level.
+/// As in Firefox, the first levels of a dominator tree are open, but only the first rows below each row.
 #[test]
 fn the_first_levels_of_a_tree_open_by_themselves() {
     let (session, snapshot) = with_small();
@@ -372,7 +372,8 @@ fn the_first_levels_of_a_tree_open_by_themselves() {
         assert_eq!(row.is_open, row.children > 0 && row.level < 2 && come[row.level] <= 15, "{row:?}");
     }
     assert!(all.rows.iter().any(|row| row.level == 2));
-    // A window shows the same part, and a row that the reader closes stays closed.
+    // A window that starts at row 9 has the same rows as the full list from row 9 on. A row that the reader closes
+    // stays closed.
     let part = rows(options.clone().start(9));
     assert_eq!((part.total, &part.rows[0]), (all.total, &all.rows[9]));
     let first = &all.rows[0];

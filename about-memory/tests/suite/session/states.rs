@@ -146,7 +146,7 @@ fn every_snapshot_can_be_removed() {
 #[test]
 fn a_failed_census_has_its_reason_in_the_state() {
     let (session, snapshot) = with_small();
-    // Most nodes have no descriptive name.
+    // Most nodes have no descriptive name, so this census fails.
     let groups = by(r#"{"by":"descriptiveType"}"#);
     let query = Query::Census { snapshot, by: groups.clone(), invert: false, filter: String::new() };
     let reason = session.ask(query.clone()).unwrap().join().unwrap_err().to_string();

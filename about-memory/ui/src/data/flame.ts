@@ -59,7 +59,7 @@ export function readFlame(header: FlameHeader, column: (name: string) => Uint8Ar
   const next = (numbers: NumberColumn): Amount => (header.exact ? numbers.nextSigned() : numbers.nextBig());
   const estimated = column("flameEstimated");
   let root: Frame | null = null;
-  // Frames whose callees are not read yet.
+  // The frames whose callees are not all read yet, with the number of callees that are left.
   const open: { frame: Frame; called: Frame[]; left: number }[] = [];
   for (let i = 0; i < header.frames; i++) {
     const caller = open[open.length - 1];

@@ -18,8 +18,8 @@ export interface BlockKinds {
   /** The resident memory of the process by owner, as text. */
   memory: string | null;
   /**
-   * The title and the blocks of each kind. If there are several kinds, the first entry is all blocks, and the last
-   * entries are the reporters.
+   * The title and the blocks of each kind. If there are several kinds, the first entry has all blocks. The last entries
+   * are the reporters.
    */
   list: { title: string; amounts: RowAmounts; reporter: string | null }[];
 }

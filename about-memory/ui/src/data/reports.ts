@@ -9,7 +9,9 @@ import { type Heap, type HeapHeader, readHeap } from "./heap";
 
 const VERSION = 1;
 export const HEAP_UNCLASSIFIED = "heap-unclassified";
-/** Rows of DMD below heap-unclassified that are intentionally negative, so that the sum of unreported memory is correct. */
+/**
+ * Rows of DMD below heap-unclassified that are intentionally negative, so that the sum of unreported memory is correct.
+ */
 const CORRECTIONS = ["(counted twice)", "(reported by amount, blocks unknown)"];
 export const ITSELF = "(itself)";
 export const FAKE_CHILD = "(fake child)";
@@ -21,7 +23,7 @@ export interface Warning {
 
 export interface ReportProcess {
   name: string;
-  /** The resident bytes of the process, a decimal number. */
+  /** The bytes that the process adds to the total of resident memory, a decimal number. */
   resident: string;
   /** Roots of trees, in order. */
   trees: number[];
@@ -87,7 +89,7 @@ export interface ReportData {
   names: Pick<TextColumn, "get">;
   /** The stacks of a DMD dump, if the page has one. */
   flame: FlameGraph | null;
-  /** A recording or a change, which the page shows in place of reports. */
+  /** A recording, a change or a dump, which the page shows in place of reports. */
   heapView: Heap | null;
 }
 
@@ -126,7 +128,10 @@ export async function read(element: HTMLElement): Promise<ReportData> {
   return decode(new Uint8Array(await new Response(stream).arrayBuffer()));
 }
 
-/** Decodes in a loop, because `Uint8Array.from` with a callback for each byte takes twenty times as long. */
+/**
+ * Decodes with the browser's own function or, in older browsers, in a loop: `Uint8Array.from` with a callback for each
+ * byte takes twenty times as long as the loop.
+ */
 function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   const native = (Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> }).fromBase64;
   if (native) return native.call(Uint8Array, text);
@@ -138,7 +143,10 @@ function fromBase64(text: string): Uint8Array<ArrayBuffer> {
 
 const texts = new TextDecoder();
 
-/** Decodes data. `before` is the data that the page shows. If the new reports have the same shape, `bytes` contains only amounts. */
+/**
+ * Decodes data. `before` is the data that the page shows. If the new reports have the same shape, `bytes` contains only
+ * amounts.
+ */
 export function decode(bytes: Uint8Array, before?: ReportData): ReportData {
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
   const header: ReportHeader | LaterHeader = JSON.parse(texts.decode(bytes.subarray(4, 4 + length)));

@@ -21,7 +21,7 @@ const NO_USABLE_SIZE =
   "WARNING: the moz_malloc_usable_size() function does not work for this platform and/or configuration. This means \
 that much of the heap-allocated memory is not measured by individual memory reporters and so will fall under \
 'heap-unclassified'.";
-/** Replaces the warnings above if another warning reports that the program declares no allocator. */
+/** Replaces the first two warnings above if another warning reports that the program declares no allocator. */
 const NOT_DECLARED =
   "WARNING: the program declares no allocator. This means that amounts are the bytes that the program requested, \
 that 'heap-unclassified' is not shown and that the 'explicit' tree shows less memory than it should.";

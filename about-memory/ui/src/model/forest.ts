@@ -71,7 +71,10 @@ export class Forest {
     return this.isOutOfRange(this.amount(node), this.amount(root)) && !this.isCorrection(node);
   }
 
-  /** Returns the children that pass the filter. Each child starts a chain of only children; `nodes` contains the ends of the chains. */
+  /**
+   * Returns the children that pass the filter. Each child starts a chain of only children; `nodes` contains the ends of
+   * the chains.
+   */
   children(node: number): { tops: number[]; nodes: number[] } {
     const tops: number[] = [];
     const nodes: number[] = [];

@@ -20,7 +20,7 @@ interface LevelEntries {
 export interface Level extends LevelEntries {
   /** The index of the first entry in `(N tiny)`, or the number of entries. */
   cut: number;
-  /** The position of the first entry in `(N tiny)`. */
+  /** The number of entries that are displayed before `(N tiny)`; without `(N tiny)`, the number of all entries. */
   place: number;
   tinyAmount: Amount;
   tinyInvalid: boolean;
@@ -47,7 +47,10 @@ export class Layout {
     return level;
   }
 
-  /** Returns a level with sorted tiny entries. They are sorted on demand: most entries are tiny, and few readers open them. */
+  /**
+   * Returns a level with sorted tiny entries. They are sorted on demand: most entries are tiny, and few readers open
+   * them.
+   */
   withTiny(node: number, root: number): Level {
     const level = this.level(node, root);
     if (!this.unsorted.delete(node)) return level;
@@ -146,12 +149,15 @@ export class Layout {
     return before;
   }
 
-  /** Returns the indices of all entries in the order of display. Tiny entries are last; they are not sorted if they will be in a `(N tiny)`. */
+  /**
+   * Returns the indices of all entries in the order of display. Tiny entries are last; they are not sorted if they will
+   * be in a `(N tiny)`.
+   */
   private order(node: number, root: number, tops: number[], nodes: number[]): number[] {
     const total = this.total(root);
     const isTiny = (i: number) => this.isTiny(this.forest.weight(nodes[i]), total);
     const all = nodes.map((_, i) => i);
-    // Below a root that is not positive, a smaller entry may be tiny while a larger entry is not tiny.
+    // Below a root that is not positive, a larger entry may be tiny while a smaller entry is not tiny.
     const tiny = total > 0 ? all.filter(isTiny) : [];
     if (tiny.length < 2 || tiny.length === all.length) return this.sorted(tops, nodes);
     this.unsorted.add(node);

@@ -48,9 +48,9 @@ export class Rows {
   length = 0;
   private kinds = new Uint8Array(1024);
   private bits = new Uint8Array(1024);
-  /** The node of each row; for text, the index of the text. */
+  /** The node of each row; for `(N tiny)`, its parent; for text, the index of the text. */
   private ids = new Int32Array(1024);
-  /** The first node of the chain; for a line, the width of the widest value. */
+  /** The first node of the chain; for `(N tiny)`, the root of the tree; for a line, the width of the widest value. */
   private tops = new Int32Array(1024);
   /** The row of the parent, or -1. */
   private parents = new Int32Array(1024);

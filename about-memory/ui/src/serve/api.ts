@@ -2,7 +2,10 @@
 
 const KEY = "about-memory-token";
 
-/** Removes the token from the address, so that neither the history nor a copied link contains it. */
+/**
+ * Moves the token from the address to the storage of the session, so that neither the history nor a copied link
+ * contains it. Returns the stored token.
+ */
 export function takeToken(): string {
   const given = /^#token=([0-9a-f]{64})$/.exec(location.hash);
   if (given) {
@@ -30,7 +33,7 @@ export interface Snapshot {
 export interface ListedReport {
   id: number;
   title: string;
-  /** The measured processes; empty for a file. */
+  /** The measured processes; empty for a file or a difference. */
   pids: number[];
   /** Whether a page shows the changes since this report. */
   mark: boolean;

@@ -15,7 +15,9 @@ const awaited = new Map<number, AwaitedSnapshot>();
 /** The number of requests for the state so far. */
 let requests = 0;
 
-/** Counts a request for the server's state. Returns the request's number, which `settle` gets together with the answer. */
+/**
+ * Counts a request for the server's state. Returns the request's number, which `settle` gets together with the answer.
+ */
 export function countRequest(): number {
   return ++requests;
 }

@@ -1,4 +1,4 @@
-// The menu of a view's files.
+// The menu "Export": the files that a view can save.
 
 import { byId } from "../widgets/elements";
 import { choice } from "../widgets/controls";

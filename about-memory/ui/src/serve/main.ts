@@ -83,7 +83,7 @@ function pageTitle({ parts: [kind, ...ids], query }: Route): string {
   return title === undefined ? "about:memory" : `about:memory (${title})`;
 }
 
-/** Shows the address if the address or its snapshots have changed. */
+/** Makes the page of the address again if the address or its snapshots have changed. */
 function show() {
   const route = readRoute();
   const [kind] = route.parts;

@@ -191,7 +191,7 @@ export class MapView {
     const part = { x: (this.x + point.x - under.x0) / (under.x1 - under.x0), y: (this.y + point.y - under.y0) / (under.y1 - under.y0) };
     this.scale = scale;
     this.arrange();
-    // Texts keep their height, so boxes move slightly within each other.
+    // Texts have the same height at any scale, so boxes do not scale exactly. The map moves by the box under the point.
     const same = this.laid.find(({ data }) => data === under.data) ?? this.laid;
     this.x = same.x0 + part.x * (same.x1 - same.x0) - point.x;
     this.y = same.y0 + part.y * (same.y1 - same.y0) - point.y;

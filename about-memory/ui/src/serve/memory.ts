@@ -24,9 +24,12 @@ const VIEWS: [string, string][] = [
 ];
 /** The view of a snapshot with typed blocks. */
 const TYPES: [string, string] = ["types", "Types"];
-/** The levels of dominators below the root that are open at first. As in Firefox, there are three levels including the root. */
+/**
+ * The levels of dominators below the root that are open at first. As in Firefox, there are three levels including the
+ * root.
+ */
 const DEPTH = 2;
-/** The values of an address that belong to rows of another view. */
+/** Changes of an address that remove the open rows and the focused row. */
 const NO_ROWS = { open: "", all: "", closed: "", at: "" };
 
 /** Shows a route below `#/memory`, `#/diff` or `#/generations`. */
@@ -149,7 +152,7 @@ class MemoryPage {
       label.querySelector("input")!.disabled = chosen && generations.length === 1;
       return label;
     };
-    // Numbers only grow, so new snapshots are last.
+    // A new snapshot has a larger number than all earlier ones, so it is last.
     sides.append(...read.filter(({ id }) => !boxes.has(id)).map(({ id, title }) => box(id, title)));
   }
 
@@ -258,7 +261,10 @@ class MemoryPage {
     location.hash = link(["memory", all[all.length - 1], "individuals"], { ...group, ...of });
   }
 
-  /** Returns the status line for a table without rows, or with the one row `only`. If the text is empty, the line shows the number of rows. */
+  /**
+   * Returns the status line for a table without rows, or with the one row `only`. If the text is empty, the line shows
+   * the number of rows.
+   */
   private textFor(only: TableRow | null): string {
     if (only) {
       const isWithoutStacks = this.by === "stack" && !this.filter && only.name[0] === "(no stack available)";
@@ -270,7 +276,9 @@ class MemoryPage {
   }
 }
 
-/** Returns the name of the group whose nodes the view shows, with links to the previous view and to the other snapshots. */
+/**
+ * Returns the name of the group whose nodes the view shows, with links to the previous view and to the other snapshots.
+ */
 function groupHead({ query }: Route, snapshot: number): HTMLElement[] {
   const { by, invert, group, name, of, from } = Object.fromEntries(query) as Record<string, string | undefined>;
   const sides = (of ?? "").split(".").filter(Boolean);

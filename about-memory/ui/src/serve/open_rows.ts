@@ -72,8 +72,8 @@ export class OpenRows {
   get address(): Record<string, string> {
     clearTimeout(this.timer);
     const [open, all] = [write(this.open), write(this.all)];
-    // `closed` contains only rows that would open by themselves: below a row that is open with all rows, or because of
-    // a filter.
+    // `closed` contains only rows that would be open otherwise: below a row that is open with all rows, or in a view
+    // whose rows open by themselves.
     return { open, all, closed: write(this.closed), at: this.row ? String(this.row) : "" };
   }
 

@@ -1,5 +1,5 @@
-// Paths as a graph: each node and each edge once, in columns by the distance from the root. The wheel zooms, and a drag
-// moves the graph.
+// Paths as a graph: each node and each edge once, in columns by the distance from the root. The wheel with Ctrl zooms,
+// and a drag moves the graph.
 
 import { create, draw, setName } from "../widgets/elements";
 import { showText } from "../text/escape";
@@ -76,7 +76,7 @@ export function drawPathGraph(paths: PathStep[][], address: (node: number) => st
   return movable(svg, width, height);
 }
 
-/** Lets the reader zoom with the wheel, + and -, and move with a drag or the scroll bars. */
+/** Lets the reader zoom with Ctrl and the wheel, + and -, and move with a drag or the scroll bars. */
 function movable(svg: SVGElement, width: number, height: number): HTMLElement {
   const around = create("div", "graph");
   around.tabIndex = 0;

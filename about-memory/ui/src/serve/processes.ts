@@ -161,7 +161,7 @@ class ProcessesPage implements Page {
   /** Returns the check box that starts and ends a recording. */
   private recording(process: ListedProcess, post: (action: string) => () => Promise<{ stacks: number }>): HTMLElement {
     const label = check("Record call stacks", process.recording ?? false, (on) => {
-      // The server would refuse a second click.
+      // A second click would send a second request, which the server would refuse.
       label.querySelector("input")!.disabled = true;
       const start = () => post("record")();
       const stop = async () => (location.hash = link(["stacks", (await post("stop")()).stacks]));

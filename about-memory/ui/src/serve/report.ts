@@ -1,5 +1,5 @@
-// A report: the tree and the treemap of the page that `html` writes, with data from the server. The page can repeat the
-// measurement of a process each second, and can show the difference since a mark.
+// A report: the tree, the treemap and the flame graph of the page that `html` writes, with data from the server. The
+// page can repeat the measurement of a process each second, and can show the difference since a mark or another report.
 
 import { decode } from "../data/reports";
 import { byId, create, setName, setTip } from "../widgets/elements";
@@ -15,7 +15,7 @@ import type { Page, ShowStatus } from "./page";
 import { reportFlame } from "../views/report_flame";
 import { changed, link, readRoute, replaceAddress, type Route } from "./route";
 
-/** Open rows are written to the address after this many milliseconds. */
+/** Open rows are written to the address this many milliseconds after the last click or key. */
 const RESTING = 300;
 /** In a live report, the next measurement starts this many milliseconds after the last answer. */
 const OFTEN = 1_000;
@@ -99,13 +99,15 @@ class ReportPage implements Page {
     return decode(await this.api.bytes(`reports/${this.id}${against === null ? "" : `?against=${against}`}`));
   }
 
-  /** Measures the same processes again. */
+  /** Measures the same processes again, as a new report. Returns its number. */
   private async measure(mark = false): Promise<number> {
     const body = { pids: this.pids, anonymize: this.isAnonymized, mark };
     return (await this.api.post<{ report: number }>("measure", body)).report;
   }
 
-  /** Measures the same processes again, in place of this report. If only amounts changed, the server sends only amounts. */
+  /**
+   * Measures the same processes again, in place of this report. If only amounts changed, the server sends only amounts.
+   */
   private async look() {
     const before = this.model.data;
     const look = { against: this.against, shape: before.shape };
@@ -219,7 +221,7 @@ class ReportPage implements Page {
     }, RESTING);
   }
 
-  /** Returns the controls for a report of a process. */
+  /** Returns the controls that measure the processes again; none for a report of a file. */
   private processControls(update: () => void): HTMLElement[] {
     if (this.pids.length === 0) return [];
     const live = create("input");
@@ -249,7 +251,7 @@ class ReportPage implements Page {
 
   /** The choice of an earlier report for the comparison. */
   private readonly since = choice("Since", [], "", (against) => (location.hash = changed(readRoute(), { against })));
-  /** Links from a path to the stacks of its blocks in dumps of DMD. */
+  /** The menu that leads from the chosen row to the stacks of its blocks in a dump of DMD. */
   private readonly toStacks = create("select");
 
   /** Updates the lists of reports and stacks. The reader's choice stays. */

@@ -23,7 +23,7 @@ export function changed(route: Route, changes: Record<string, string>): string {
   return link(route.parts, { ...Object.fromEntries(route.query), ...changes });
 }
 
-/** Changes the address without a new entry in the history. The page already shows this address. */
+/** Changes the address without a new entry in the history. The page must already show what the new address names. */
 export function replaceAddress(address: string) {
   if (address === location.hash) return;
   history.replaceState(null, "", address);

@@ -16,7 +16,7 @@ interface Series {
   leftOut: number;
 }
 
-/** The number of rows with lines. The style has one class for each line. */
+/** At most this many rows have lines in the chart. The style sheet has one class for each line. */
 const LINES = 6;
 
 export function seriesPage(main: HTMLElement, api: Api, state: ServerState, route: Route, showStatus: ShowStatus): Page {
@@ -64,8 +64,8 @@ export function seriesPage(main: HTMLElement, api: Api, state: ServerState, rout
   const ask = () => void load().catch((error: Error) => !request.signal.aborted && showStatus(error.message, true));
   ask();
   /**
-   * Returns the columns and marks of the chart. A report that another page makes adds a column. The time of a snapshot
-   * is known after the server has read the snapshot.
+   * Returns a text that changes when the columns or marks of the chart change. A report that another page makes adds a
+   * column. The time of a snapshot is known after the server has read the snapshot.
    */
   const listed = ({ reports, stacks, snapshots }: ServerState) =>
     JSON.stringify([reports.map(({ id }) => id), stacks.map(({ id }) => id), snapshots.map(({ id, state }) => [id, state])]);

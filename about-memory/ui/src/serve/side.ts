@@ -171,7 +171,7 @@ export class Side {
 
   private first: number | null = null;
 
-  /** Compares two files that are chosen together or one after the other. */
+  /** Compares two files, which the reader chooses one after the other. */
   private async compare(...files: File[]) {
     for (const file of files) {
       const { report } = await this.api.upload("reports", file);

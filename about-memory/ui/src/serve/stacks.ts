@@ -45,7 +45,7 @@ export function stacksPage(main: HTMLElement, api: Api, state: ServerState, rout
   };
 }
 
-/** Shows the stacks. Returns a function that updates the lists of the server. */
+/** Shows the stacks. Returns a function that updates the menus after the server's lists have changed. */
 function show(main: HTMLElement, api: Api, state: ServerState, route: Route, model: Model, showStatus: ShowStatus) {
   // The views replace the data of the model, so these parts are read first.
   const { flame, heapView } = model.data;
@@ -103,7 +103,7 @@ function show(main: HTMLElement, api: Api, state: ServerState, route: Route, mod
     bar.append(exportMenu([...FORMATS.map(file), [TICKET, () => ticket(api, id, heap, showStatus)]], showStatus));
   }
   main.replaceChildren(bar, ...(heap ? [heap.above] : []), fill);
-  /** Shows suggested reporters beside the stacks. */
+  /** Shows or removes the suggested reporters beside the stacks. */
   const suggest = (on: boolean) => {
     suggestions?.element.remove();
     suggestions = on && heap ? new SuggestionsPane(heap, api, id, showStatus) : null;
@@ -145,7 +145,10 @@ function show(main: HTMLElement, api: Api, state: ServerState, route: Route, mod
   };
 }
 
-/** Makes an address of the stacks for a program that cannot send the token, and copies it to the clipboard. */
+/**
+ * Makes an address that gives the stacks to a program that cannot send the token. Copies a command with this address to
+ * the clipboard.
+ */
 async function ticket(api: Api, id: number, heap: HeapViews | null | undefined, showStatus: ShowStatus) {
   const { path } = await api.post<{ path: string }>(`stacks/${id}/ticket`, { format: "pprof", ...heap?.window });
   const command = `go tool pprof ${location.origin}${path}`;

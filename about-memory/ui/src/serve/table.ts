@@ -11,7 +11,7 @@ import type { OpenRows } from "./open_rows";
 export interface TableRow {
   id: number;
   level: number;
-  /** The index of the parent row. The page may not have that row. */
+  /** The index of the parent row. The page does not always have that row. */
   parent: number | null;
   name: string[];
   numbers: number[];
@@ -56,7 +56,10 @@ export interface TableOptions {
   openRows: OpenRows;
   /** The status line until the first rows arrive. */
   busy: string;
-  /** Returns the status line for an answer without rows, or with the one row `only`. If the text is empty, the line shows the number of rows. */
+  /**
+   * Returns the status line for an answer without rows, or with the one row `only`. If the text is empty, the line
+   * shows the number of rows.
+   */
   empty: (only: TableRow | null) => string;
 }
 
@@ -123,7 +126,7 @@ export class Table {
   private async load(start: number) {
     if (this.asked.has(start)) return;
     const { turn } = this;
-    // The reader has scrolled past these windows.
+    // Cancels the requests for windows that the reader has scrolled past.
     for (const [other, old] of this.asked) {
       if (Math.abs(other - start) <= 2 * WINDOW) continue;
       old.abort();

@@ -1,6 +1,6 @@
 // Amounts, formatted by `Intl.NumberFormat("en-US")` as in Firefox.
 
-/** A whole number; a bigint only if a float would lose digits. */
+/** A whole number, as a bigint if a float could lose digits. */
 export type Amount = number | bigint;
 
 export const enum Units {
@@ -32,7 +32,10 @@ export function formatBytes(bytes: Amount, verbose: boolean): string {
   return verbose ? `${whole.format(bytes)} B` : `${scaled(bytes, decimal, 1 << 20, 1n)} MiB`;
 }
 
-/** Formats the amount of a report with its unit: bytes if `verbose`, otherwise 2^20 bytes, which about:memory calls MB. */
+/**
+ * Formats the amount of a report with its unit. An amount of memory is in bytes if `verbose`, otherwise in units of
+ * 2^20 bytes, which about:memory calls MB.
+ */
 export function formatAmount(amount: Amount, units: Units, verbose: boolean): string {
   switch (units) {
     case Units.Bytes:

@@ -1,4 +1,4 @@
-// Escapes characters in names that could deceive a reader. (Names enter the page as text only.)
+// Escapes the characters of a name that could deceive a reader. (The page never parses a name as HTML.)
 
 /** Control characters, line separators, marks of text direction, and zero-width characters. */
 const DECEPTIVE =

@@ -10,7 +10,7 @@ import type { Model } from "../model/model";
 import type { View } from "./view";
 import { VirtualList } from "../widgets/virtual_list";
 
-/** At most this many callers and callees have buttons. */
+/** At most this many callers, and at most this many callees, have buttons. */
 const MOST = 200;
 
 export class CallersView implements View {

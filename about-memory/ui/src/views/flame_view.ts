@@ -52,7 +52,7 @@ export class FlameView implements View {
   constructor(
     private graph: FlameGraph,
     private readonly model: Model,
-    /** The unit of the frames. */
+    /** What the number `blocks` of a frame counts: a noun in the singular. */
     private readonly counted = "block",
   ) {
     this.root = this.zoomed = this.base = this.active = graph.root;
@@ -182,7 +182,9 @@ export class FlameView implements View {
     setText(this.about, this.describe(frame).replace("\n", " · "));
   }
 
-  /** Returns the share of the zoomed frame whose stacks contain a function of that name. */
+  /**
+   * Returns, as a text, the memory of the stacks in the zoomed frame that contain a function with `wanted` in its name.
+   */
   private matching(wanted: string): string {
     let bytes: Amount = 0;
     const left = [this.zoomed];
@@ -256,7 +258,7 @@ export class FlameView implements View {
   }
 }
 
-/** Returns the frames below a frame that are wide enough. */
+/** Returns boxes for the callees of a frame. A callee that is too narrow has no box. */
 function inside({ frame, row, left, width }: FlameBox): FlameBox[] {
   const boxes: FlameBox[] = [];
   for (const called of frame.called) {

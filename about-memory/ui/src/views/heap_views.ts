@@ -1,4 +1,5 @@
-// The views of a recording, of a change or of a dump. Above them is the time line, or the names of both heaps.
+// The views of a recording, of a change or of a dump. Above the views are the time line of the recording, the names of
+// both heaps, or the choice of blocks of the dump.
 
 import { formatAmount, formatBytes, Units } from "../text/amount";
 import { create, setText, setTip } from "../widgets/elements";
@@ -113,7 +114,9 @@ export class HeapViews {
     return { kind: this.kind === 0 ? "" : String(this.kind), reporter: "", roots: this.byReporter.checked ? "1" : "" };
   }
 
-  /** Returns the part of a recording that the views show, in nanoseconds since its start; `null` for a change or a dump. */
+  /**
+   * Returns the part of a recording that the views show, in nanoseconds since its start; `null` for a change or a dump.
+   */
   get window(): { from?: number; to: number } | null {
     if (!this.strip) return null;
     const { from, to, shown } = this.strip.current;
@@ -148,7 +151,7 @@ export class HeapViews {
     return select(timeline!, from, to, shown);
   }
 
-  /** Waits for the next frame, because a drag may select many ranges before it. */
+  /** Shows the chosen amounts at the next animation frame, because a drag may select many ranges before that. */
   private later() {
     if (this.waiting) return;
     this.waiting = true;

@@ -121,7 +121,7 @@ export class TableView implements View {
     ];
   }
 
-  /** The bytes in memory, swapped out and without memory, if the dump has them. */
+  /** Returns columns for the bytes in memory, in swap and without memory, if the dump has these amounts. */
   private residentColumns(): Column[] {
     const { absent } = this.amounts;
     if (!absent) return [];

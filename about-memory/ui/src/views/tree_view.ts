@@ -1,4 +1,4 @@
-// The text as trees to open and close. Tooltips explain the lines.
+// The text of the reports as trees, which the reader opens and closes. Tooltips explain the lines.
 
 import { formatAmount } from "../text/amount";
 import { isLeaf } from "../data/reports";
@@ -45,7 +45,7 @@ export class TreeView implements View {
     this.list.goTo(row);
   }
 
-  /** Keeps the focus on its entry when rows before it appear or disappear. */
+  /** Notes the entry of the active row. The entry keeps the focus when rows before it appear or disappear. */
   private keep() {
     const { rows } = this.model;
     const kind = this.active < 0 ? RowKind.Text : rows.kind(this.active);

@@ -32,7 +32,10 @@ const COLOURS = 6;
 /** Descriptions and names with more characters are cut. */
 const LONGEST = 2000;
 const LONGEST_NAME = 200;
-/** The menu entry for resident memory instead of a tree. The name of a tree is the part of a path before the first `/`, so no tree has this name. */
+/**
+ * The menu entry for resident memory instead of a tree. The name of a tree is the part of a path before the first `/`,
+ * so no tree has this name.
+ */
 const RESIDENT = "/";
 const EXPLICIT = "explicit";
 

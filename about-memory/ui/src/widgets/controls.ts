@@ -33,7 +33,10 @@ export function check(title: string, value: boolean, set: (value: boolean) => vo
   return label;
 }
 
-/** Returns the field of a filter. `isNew` means that a change makes a new view with a new field, which then gets the focus. */
+/**
+ * Returns the field of a filter. `isNew` means that a change makes a new view with a new field, which then gets the
+ * focus.
+ */
 export function field(
   title: string,
   value: string,
@@ -96,7 +99,7 @@ export function fillOptions(select: HTMLSelectElement, options: MenuOption[], va
   select.value = value;
 }
 
-/** Asks the reader for a file. */
+/** Returns a hidden element. A click on it lets the reader choose a file for `take`. */
 export function chooseFile(accept: string, take: (file: File) => void): HTMLInputElement {
   const input = create("input");
   input.type = "file";

@@ -9,7 +9,9 @@ export interface Rectangle {
 
 export type Direction = "left" | "right" | "up" | "down";
 
-/** The weights of distances: a step aside costs more than a step ahead, and the distance of the centres costs little. */
+/**
+ * The weights of distances: a step aside costs more than a step ahead, and the distance of the centres costs little.
+ */
 const ASIDE = 3;
 const CENTRE = 0.01;
 

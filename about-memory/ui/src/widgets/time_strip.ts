@@ -11,7 +11,7 @@ const SVG = "http://www.w3.org/2000/svg";
 /** The width of the drawing. The browser scales it. */
 const WIDTH = 1000;
 const HEIGHT = 100;
-/** Allocations are drawn in this part of the height. */
+/** The highest rate of allocation is drawn this high. */
 const RATE_HEIGHT = 40;
 /** A drag over fewer pixels is a click. */
 const CLICK = 4;
@@ -121,7 +121,7 @@ export class TimeStrip {
     setText(this.sum, `${amount} in ${count} ${what}`);
   }
 
-  /** Selects a range, with at least one slice. */
+  /** Selects a range. Except for "alive", which shows one time, a range has at least one slice. */
   private select(range: TimeRange) {
     const to = Math.max(0, Math.min(range.to, this.last));
     const from = Math.max(0, Math.min(range.from, this.last));
@@ -179,7 +179,7 @@ export class TimeStrip {
     const { left, width } = this.chart.getBoundingClientRect();
     const isNear = (bound: number) => Math.abs(left + (this.part(bound) / 100) * width - start) <= NEAR;
     const isState = shown === "alive";
-    // The end of the range that does not move.
+    // The end of the range that stays while the other end moves; `null` if the drag starts a new range.
     const fixed = isState ? null : isNear(to) ? from : isNear(from) ? to : null;
     const anchor = fixed ?? this.bound(start);
     let moved = false;

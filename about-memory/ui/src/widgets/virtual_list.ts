@@ -51,7 +51,7 @@ export class VirtualList {
     return Math.floor(this.top / ROW_HEIGHT);
   }
 
-  /** The number of visible rows. */
+  /** The number of rows by which Page Up and Page Down move: one less than the number of visible rows. */
   get page(): number {
     return Math.max(1, Math.floor(this.height / ROW_HEIGHT) - 1);
   }

@@ -1,4 +1,5 @@
-//! Advice about unreported memory: its owners, the functions that allocated it, and the code that reports it.
+//! Advice about unreported memory: its owners, the functions that allocated it, and the code to write so that it is
+//! reported.
 
 mod advice;
 mod crates;
@@ -31,7 +32,7 @@ pub struct Suggestions {
     pub suggestions: Vec<Suggestion>,
     /// All unreported blocks that pass the filters. In a dump of live mode, every block counts as unreported.
     pub unreported: BlockSums,
-    /// The time whose blocks a dump of live mode contains. No reporter had run at that time, so the program's reporters
+    /// The time whose blocks a dump of live mode contains. Such a dump contains no reports, so the program's reporters
     /// may report some of the blocks. `None` for a dump of dark-matter mode.
     pub before_reports: Option<DumpTime>,
     /// The number of suggestions that the limit leaves out.
@@ -49,7 +50,7 @@ pub struct Suggestion {
     pub sums: BlockSums,
     /// Whether the sums contain estimated shares of blocks without a stack.
     pub estimated: bool,
-    /// The allocations, each with one function and one type, sorted descending by bytes. There is at least one.
+    /// The sites, sorted descending by bytes. Each has one function and at most one type. There is at least one site.
     pub sites: Vec<SuggestedSite>,
     owner: MemoryOwner,
 }
@@ -64,8 +65,8 @@ pub struct SuggestedSite {
     pub estimated: bool,
     /// The type of the blocks, such as `Vec<app::Entry>`, if the names of functions contain it.
     pub type_name: Option<String>,
-    /// The innermost function on the allocation stack. Functions of allocators, of collections, and of Rust's or C's
-    /// library do not count.
+    /// The innermost function on the allocation stack. Functions that [`FoldRules`](crate::program::FoldRules) fold do
+    /// not count.
     pub function: String,
     /// The function's file and line or, if they are unknown, its module and offset. If the function allocates at
     /// several lines, the line with the most bytes.
@@ -133,7 +134,7 @@ impl Suggestions {
 }
 
 impl Suggestion {
-    /// The allocation with the most bytes.
+    /// The site with the most bytes.
     pub fn largest(&self) -> &SuggestedSite {
         &self.sites[0]
     }

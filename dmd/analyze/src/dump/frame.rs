@@ -1,7 +1,8 @@
 //! A call on a stack. Only this module parses and writes the texts of calls in dumps.
 //!
-//! A text is `#00: FUNCTION (FILE:LINE)` if the line is known, and `#00: FUNCTION[MODULE +0xOFFSET]` if it is unknown.
-//! The number is a placeholder, because stacks share frames. An analysis prints texts of other forms unchanged.
+//! A text is `#00: FUNCTION (FILE:LINE)` if the file is known, and `#00: FUNCTION[MODULE +0xOFFSET]` if only the module
+//! is known. The number is a placeholder, because stacks share frames. An analysis prints texts of other forms
+//! unchanged.
 
 use core::fmt;
 use core::ops::Range;

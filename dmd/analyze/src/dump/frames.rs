@@ -54,7 +54,8 @@ impl FrameTexts {
         (0..self.texts.len() as u32).map(FrameTextId)
     }
 
-    /// Adds the text without its line: a frame of the same function in the same file gets the same id.
+    /// Adds the text without its line or offset: all frames of a function in one file or module get the same id. The
+    /// text of an unknown function keeps its id.
     pub(crate) fn add_without_line(&mut self, id: FrameTextId) -> FrameTextId {
         let frame = self.get(id).frame();
         let CallFrame { function: Some(_), line, offset, .. } = frame else { return id };
@@ -125,7 +126,7 @@ impl CallId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct StoredCall {
     text: FrameTextId,
-    /// The module and offset of a looked-up frame: its text does not contain them.
+    /// The module, the offset and other facts of a frame that was looked up. Its text may not contain them.
     code: Option<CodeOffset>,
 }
 
@@ -160,7 +161,6 @@ impl CallTable {
         (0..self.frames.len() as u32).map(CallId)
     }
 
-    /// The frame with an index.
     pub(crate) fn at(&self, index: usize) -> CallFrame<'_> {
         self.get(CallId(index as u32))
     }

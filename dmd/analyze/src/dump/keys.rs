@@ -6,7 +6,8 @@ use std::collections::HashMap;
 /// Marks a key without a number.
 const NONE: u32 = u32::MAX;
 
-/// The maximum length of `numbers`. A larger key goes into `short`, so that one key cannot take much memory.
+/// The maximum length of `numbers`. A key that spells a larger number goes into `short`, so that one key cannot take
+/// much memory.
 const MAX_NUMBER: usize = 1 << 20;
 
 #[derive(Debug, Default)]
@@ -103,7 +104,8 @@ impl DumpKeys {
 
 const DIGITS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef";
 
-/// The number that a key spells in DMD's base 32; `None` if DMD writes that number differently.
+/// The number that a key spells in DMD's base 32; `None` if the key spells no number below [`MAX_NUMBER`], or if DMD
+/// writes the number differently.
 #[inline]
 fn base32(key: &str) -> Option<usize> {
     let (first, rest) = key.as_bytes().split_first()?;

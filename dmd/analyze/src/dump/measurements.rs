@@ -26,7 +26,7 @@ const SIZES: [(&str, &str); 8] = [
 ];
 
 impl EngineMemory {
-    /// The place for the bytes with this key.
+    /// The field for the bytes with this key of a dump; `None` if the key is unknown.
     pub(crate) fn size(&mut self, key: &str) -> Option<&mut Option<u64>> {
         let at = SIZES.iter().position(|(known, _)| *known == key)?;
         Some(&mut self.sizes[at])

@@ -25,7 +25,7 @@ pub enum MemoryOwner {
     Heap,
     /// A further heap of the C library.
     Arena,
-    /// Pages of an allocator outside of the heaps of the C library, with recorded blocks.
+    /// Pages with recorded blocks, outside of the heaps of the C library. An allocator mapped them.
     Chunk,
     /// A mapping that the program made itself.
     Mapping,
@@ -70,7 +70,7 @@ impl MemoryOwner {
     }
 }
 
-/// Neighbouring addresses with one owner.
+/// An area: a range of addresses with one owner.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct MemoryArea {
@@ -130,7 +130,7 @@ impl Dump {
     ///
     /// # Errors
     ///
-    /// Returns the reason why the dump does not have it.
+    /// Returns an error with the reason if the dump does not have this memory.
     pub fn memory(&self) -> Result<&MemoryByOwner, AnalyzeError> {
         match &self.memory {
             Some(Ok(memory)) => Ok(memory),
@@ -139,11 +139,11 @@ impl Dump {
         }
     }
 
-    /// Whether the dump has the resident bytes of the blocks that it shows.
+    /// Checks that the dump has the resident bytes of the blocks that it shows.
     ///
     /// # Errors
     ///
-    /// Returns the reason why it does not have them.
+    /// Returns an error with the reason if the dump does not have these bytes.
     pub fn check_resident(&self) -> Result<(), AnalyzeError> {
         self.memory()?;
         if self.shown != DumpTime::End {

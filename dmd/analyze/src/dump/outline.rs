@@ -31,11 +31,11 @@ pub struct RecordingOutline {
     pub process: u64,
     /// The counts until the end.
     pub statistics: DumpStatistics,
-    /// The highest sum of usable bytes.
+    /// The live blocks at the peak of usable bytes.
     pub peak: HeapAt,
     /// The live blocks at the end of the recording.
     pub end: HeapAt,
-    /// The blocks that the program allocated before the recording started.
+    /// The blocks that were alive when the recording started, if the engine knew them.
     pub older: HeapAt,
     /// The number of threads that allocated or freed.
     pub threads: usize,

@@ -94,13 +94,13 @@ impl DumpReadOptions {
 ///
 /// # Errors
 ///
-/// Returns an error if `path` is not a regular file (the reader never waits for a pipe), or if the file is not a valid
-/// dump.
+/// Returns an error if `path` is not a regular file (the reader never waits for a pipe), if the file cannot be read, if
+/// it is larger than the limits of [`DumpReadOptions`], or if it is not a valid dump.
 pub fn read(path: impl AsRef<Path>) -> Result<Dump, AnalyzeError> {
     read_with(path, &DumpReadOptions::default())
 }
 
-/// Reads a dump with the given limits.
+/// Reads a dump with the given options.
 ///
 /// # Errors
 ///
@@ -113,7 +113,8 @@ pub fn read_with(path: impl AsRef<Path>, options: &DumpReadOptions) -> Result<Du
 ///
 /// # Errors
 ///
-/// Returns the same errors as [`read`].
+/// Returns an error if the stream cannot be read, if it is larger than the limits of [`DumpReadOptions`], or if it is
+/// not a valid dump.
 pub fn read_from(reader: impl Read, options: &DumpReadOptions) -> Result<Dump, AnalyzeError> {
     let window = TextWindow::new(TextSource::open(reader)?, options.max_bytes);
     let mut reader = DumpReader {
@@ -282,7 +283,8 @@ impl<R: Read> DumpReader<'_, R> {
         Ok(())
     }
 
-    /// Reads `modules`, a key that Firefox's dumps do not have. The reader skips values of another type.
+    /// Reads the array `modules`, which Firefox's dumps do not have. The reader skips elements and members of another
+    /// type.
     fn modules(&mut self) -> Result<(), AnalyzeError> {
         let mut modules = Vec::new();
         self.elements("modules", &mut |reader, _| {
@@ -314,8 +316,8 @@ impl<R: Read> DumpReader<'_, R> {
         Ok(())
     }
 
-    /// Reads `reporters`, a key that Firefox's dumps do not have. An element of another type becomes an empty reporter,
-    /// so that the numbers of the other reporters stay valid.
+    /// Reads the array `reportPaths`, which Firefox's dumps do not have. An element of another type becomes an empty
+    /// reporter, so that the numbers of the other reporters stay valid.
     fn reporters(&mut self) -> Result<(), AnalyzeError> {
         let mut reporters = Vec::new();
         self.elements("reportPaths", &mut |reader, _| {

@@ -8,7 +8,7 @@ use dmd_format::sample;
 pub struct ByteSample {
     /// The mean distance between the sampled points, in bytes.
     pub mean: u64,
-    /// The blocks that DMD recorded.
+    /// The number of blocks that DMD recorded.
     pub recorded: u64,
     /// The standard error of the sum of all blocks' usable bytes, in bytes.
     pub standard_error: f64,

@@ -46,7 +46,7 @@ impl<'d> ScannedBlock<'d> {
     }
 
     /// The innermost frame outside of allocators, on the stack that allocated the block. If all frames are an
-    /// allocator's, the innermost frame. The text has no number.
+    /// allocator's, the innermost frame. The text has no number. `None` if DMD did not record the stack.
     pub fn allocated_in(self) -> Option<&'d str> {
         let frames = self.dump.trace(self.dump.blocks[self.index].alloc);
         let texts = || frames.iter().map(|frame| self.dump.frames.text(*frame));

@@ -29,7 +29,7 @@ pub struct LiveBlocks {
     pub sampled: bool,
 }
 
-/// A stack of [`DarkMatter`].
+/// The id of a stack of a [`DarkMatter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveStack(DumpTraceId);
 
@@ -81,7 +81,7 @@ impl DarkMatter {
         LiveStack(id)
     }
 
-    /// Adds a stack by its frames, innermost first. The frames outside of the site may be missing.
+    /// Adds a stack by its frames, innermost first. The frames of the site's callers may be missing.
     pub fn add_frames(&mut self, frames: &[CallFrame<'_>], folds: &FoldRules) -> LiveStack {
         let site = FoldedStack::fold(frames, folds).site();
         let type_name = TypeVerdict::from_stack(frames).type_name();
@@ -110,8 +110,8 @@ impl DarkMatter {
         });
     }
 
-    /// The unreported and twice-reported blocks, sorted by crate, type and function. Blocks without a recorded stack
-    /// are estimated: they are distributed over the stacks of similar blocks.
+    /// The unreported and then the twice-reported blocks, each sorted by crate, type and function. Blocks without a
+    /// recorded stack are estimated: they are distributed over the stacks of similar blocks.
     pub fn rows(self) -> Vec<DarkMatterRow> {
         let options = AnalyzeOptions::new().max_frames(2).estimate(true).limit(usize::MAX);
         let analysis = Analysis::new(self.0, &options);

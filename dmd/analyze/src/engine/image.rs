@@ -42,7 +42,7 @@ pub struct StoppedThread {
     pub number: Option<u64>,
     /// The thread's name; empty if the thread has no name.
     pub name: String,
-    /// The register with the address of its thread-locals.
+    /// The value of the register with the address of the thread's thread-locals.
     pub thread_pointer: Option<u64>,
     /// The thread's stack pointer. For a thread that was running, the stack pointer at its last allocation.
     pub stack_pointer: Option<u64>,

@@ -29,10 +29,10 @@ pub struct ClampStats {
     pub null: u64,
 }
 
-/// Rewrites a dump of scan mode, and returns the dump that [`read`](crate::read) returns for the new file.
+/// Rewrites a dump of scan mode, and returns the new dump with its contents.
 ///
 /// A word that points into the requested bytes of a block becomes the block's address; every other word becomes 0.
-/// Zeroes at the end are dropped. The new file replaces the old one as a whole when it is complete.
+/// Zeros at the end of a block's words are dropped. The new file replaces the old one as a whole when it is complete.
 ///
 /// # Errors
 ///

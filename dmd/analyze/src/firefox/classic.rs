@@ -11,8 +11,8 @@ const LINE: &str = "------------------------------------------------------------
 
 /// An analysis in the layout of 2013.
 ///
-/// Frames appear as they are in the dump or in the symbols; dumps have no addresses of frames. To get records of
-/// frames, add [`TableKey::Frame`] to the options.
+/// Frames appear as they are in the dump or in the symbols. The text of 2013 also contained the address of each frame;
+/// dumps do not. To get records of frames, add [`TableKey::Frame`] to the options.
 #[derive(Debug)]
 pub struct ClassicText<'a>(&'a Analysis);
 

@@ -24,7 +24,7 @@ impl Analysis {
 }
 
 impl Analysis {
-    /// The share of the heap of each kind of records (dark-matter mode).
+    /// The lines of the summary: the blocks of each kind of records, and their share of the heap (dark-matter mode).
     pub(crate) fn summary(&self) -> Vec<String> {
         let heap = self.total;
         let of = |kind| {
@@ -101,7 +101,7 @@ impl FirefoxText<'_> {
             self.record(f, section, record, index + 1, so_far)?;
         }
         if section.kept > section.records.len() {
-            // `dmd.py` stops at its 1,000th record, before printing it.
+            // `dmd.py` stops before it prints its 1,000th record, but counts that record here.
             let shown = match section.records.len() {
                 999 => 1000,
                 shown => shown as i128,

@@ -17,8 +17,8 @@ const IN_C: &[&str] = &[
     "mozilla::dmd::StackTrace::Get",
 ];
 
-/// The start of names of functions, types and traits in Rust's libraries through which a collection calls the
-/// allocator.
+/// The start of names of functions, types and traits through which a collection calls the allocator: names of Rust's
+/// libraries, of crates with collections, and of DMD.
 const IN_RUST: &[&str] = &[
     "__rust_alloc",
     "__rust_realloc",
@@ -40,7 +40,8 @@ const IN_RUST: &[&str] = &[
     "memory_reporter::allocator",
 ];
 
-/// Crates of allocators. All their functions count, because an inlined function may have no path.
+/// Crates of allocators and collections. All their functions count, because the name of an inlined function may have no
+/// path.
 const CRATES: &[&str] =
     &["alloc", "core", "allocator-api2", "hashbrown", "indexmap", "smallvec", "thin-vec", "tinyvec"];
 
@@ -126,13 +127,13 @@ fn is_rust(function: &str) -> bool {
     if IN_RUST.iter().any(|name| owner.starts_with(name)) {
         return true;
     }
-    // A trait of the library, implemented for a type of the library or for all types.
+    // A trait of `alloc` or `core::alloc` for any type, or a trait of `core` for a type without a path.
     let of_trait = function.split_once(" as ").filter(|_| function.starts_with('<'));
     if let Some((owner, name)) = of_trait {
         let built_in = !owner.contains("::");
         let of_all = ["alloc::", "core::alloc::"].iter().any(|path| name.starts_with(path));
         return of_all || (built_in && name.starts_with("core::"));
     }
-    // The functions of a global allocator whose path is unknown.
+    // These functions belong to a global allocator if their names have no path.
     ["alloc", "alloc_zeroed", "realloc"].contains(&function.split('<').next().unwrap_or_default())
 }

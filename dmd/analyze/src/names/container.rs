@@ -1,4 +1,4 @@
-//! Finds the collection to which a library function belongs, and its type, from the function's name.
+//! Finds the container to which a library function belongs, such as `Vec<app::Entry>`, from the function's name.
 
 use crate::dump::CallFrame;
 
@@ -115,7 +115,7 @@ fn by_file(place: &str, given: &[&str]) -> Option<String> {
     (!types.iter().any(odd)).then(|| format!("{name}<{}>", types.join(", ")))
 }
 
-/// Whether a type is an allocator or a hasher. Such a type does not show the contents of the collection.
+/// Whether a type is an allocator, a hasher or a closure. Such a type does not show the contents of the container.
 fn is_accessory(name: &str) -> bool {
     ["Global", "RandomState", "System"].iter().any(|known| name.rsplit("::").next() == Some(*known))
         || name.contains("{closure")

@@ -34,7 +34,7 @@ pub enum FoldReason {
     Executor,
     /// A function through which a thread or the program starts.
     Start,
-    /// A rule of the user.
+    /// A function that a rule of the user matches.
     User,
 }
 
@@ -44,7 +44,7 @@ enum FoldPattern {
     Name(&'static [&'static str]),
     /// The function has this name, and its source file is unknown.
     Symbol(&'static [&'static str]),
-    /// The function's name starts with this text, after marks of types and references.
+    /// The function's name starts with this text, after characters such as `<` and `&`, and after `mut `.
     Prefix(&'static [&'static str]),
     /// The function's name starts with this text, whatever the source file is: no other crate has the name.
     Crates(&'static [&'static str]),
@@ -250,7 +250,7 @@ const RULES: &[(FoldReason, FoldPattern)] = &[
 
 type UserRule = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// Decides which frames a view folds: by the table, and by the user's rules.
+/// Decides which frames a view folds: by the built-in rules, and by the user's rules.
 #[derive(Default)]
 pub struct FoldRules {
     rules: Vec<UserRule>,
@@ -263,7 +263,7 @@ impl fmt::Debug for FoldRules {
 }
 
 impl FoldRules {
-    /// The rules of the table.
+    /// The built-in rules. [`also`](Self::also) adds a user's rule.
     pub fn new() -> Self {
         Self::default()
     }

@@ -1,6 +1,6 @@
 //! Finds the module of a source file from its path.
 //!
-//! If debug information has only lines, inlined functions have a name, but no path.
+//! If debug information has only lines, the name of an inlined function contains no module. The source file shows it.
 
 /// The root folders of crates, each with the crate's name.
 #[derive(Debug, Default)]

@@ -72,7 +72,8 @@ impl Workspace {
         })
     }
 
-    /// The short path of a file.
+    /// The short path of a file: relative to the workspace for the program's own files, `tantivy-0.22.1/src/a.rs` in
+    /// another package, `std/thread/mod.rs` in Rust's library. Any other absolute path keeps its last three parts.
     pub fn short<'f>(&self, file: &'f str) -> Cow<'f, str> {
         if let Some((name, below)) = library(file) {
             return format!("{name}/{below}").into();

@@ -1,4 +1,4 @@
-//! Writes tables of blocks that are not grouped by stacks.
+//! Writes the tables that group blocks by a key other than the stack.
 
 use core::fmt::{self, Display};
 

@@ -12,7 +12,7 @@ use crate::records::{
     reporter_name,
 };
 
-/// The name of the root.
+/// The names of the root.
 const ALL: &str = "all";
 const ALL_AT_PEAK: &str = "all, at the heap's peak";
 
@@ -234,7 +234,7 @@ impl FlameNames {
         number
     }
 
-    /// The name of a record's frame at `depth`, counted from the outermost.
+    /// The number of the name of a record's frame at `depth`, counted from the outermost.
     fn at(
         &mut self,
         analysis: &Analysis,

@@ -30,8 +30,8 @@ impl Analysis {
 
 impl FoldedText<'_> {
     /// Sets the maximum number of bytes of all lines; each kind gets an equal part. The limit is needed because a dump
-    /// stores shared frames once, but this text repeats them. One line `(small)` replaces the last records of a kind
-    /// that do not fit. Default: 256 MiB.
+    /// stores shared frames once, but this text repeats them. In each kind, one line `(small)` replaces the first
+    /// record that does not fit, and all records after it. Default: 256 MiB.
     #[must_use]
     pub fn most_text(mut self, bytes: usize) -> Self {
         self.most_text = bytes;
@@ -120,7 +120,8 @@ struct FoldedLine {
 }
 
 impl FoldedLine {
-    /// Adds a frame if there is room. Returns whether it added the frame. Ignores an empty name.
+    /// Adds a frame if there is room. Returns whether there was room. An empty name at the start of the line adds no
+    /// frame.
     fn push(&mut self, name: &str) -> bool {
         let before = self.text.len();
         if !self.text.is_empty() {

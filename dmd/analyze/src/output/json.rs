@@ -13,21 +13,21 @@ use crate::records::{Analysis, BlockSums, CutStackId, KindSection, RecordTable, 
 /// - `invocations`: `dmdEnvVar` and `mode` of each dump. `at` has the value `peak` if the blocks are from the heap's
 ///   peak. For a sample by bytes, `sampleBytes` is its mean distance.
 /// - `total`: sums.
-/// - `kinds`: each with `kind`, sums, `records` (the number of records without filters), and `shown`, the list of
-///   records. A record has sums, `sizes` (pairs of usable size and count, as in the text), `addresses` (scan mode), and
-///   the stacks `allocatedAt` and `reportedAt`, innermost frame first. At the peak of a dump, a record of several
-///   blocks has an empty list `sizes`, and `meanSize`.
+/// - `kinds`: each with `kind`, sums, `records` (the number of records without filters), `shown`, the list of records,
+///   and `tables`, if tables were requested. A record has sums, `sizes` (pairs of usable size and count, as in the
+///   text), `addresses` (scan mode), and the stacks `allocatedAt` and `reportedAt`, innermost frame first. At the peak
+///   of a dump, a record of several blocks has an empty list `sizes`, and `meanSize`. A table has `by`, `rows` (the
+///   number of all rows), and `shown`, the list of rows, each with `name` and sums.
 /// - `reportFaults`, if reporters reported pointers without a live block: `kind` (`not-heap`, `interior` or `freed`),
 ///   `path`, `count`, the first `address`, the function `reporter` with its `place`, and the stack `reportedAt`.
-/// - `tables`: the requested tables.
 /// - `memory`, if requested: the resident memory of the process in `rows`, each with `owner`, `name`, `resident` and
 ///   `swapped`. At most 1,000 rows, and a last row with the sum of all others.
 ///
 /// With `memory`, sums also have `resident`, `swapped` and `untouched` bytes, if the dump has them.
 ///
-/// Sums are `blocks`, `requested`, `slop` and `usable` (bytes), and `estimated` if they contain sampled blocks. For a
-/// sample by bytes, estimated sums have `standardError`, an upper bound of the standard error of `usable`. All numbers
-/// are whole, and may exceed 53 bits.
+/// Sums are `blocks`, `requested`, `slop` and `usable` (bytes), and `estimated` if they contain estimates. For a sample
+/// by bytes, estimated sums have `standardError`, an upper bound of the standard error of `usable`. All numbers are
+/// whole, and may exceed 53 bits.
 #[derive(Debug)]
 pub struct AnalysisJson<'a>(&'a Analysis, Option<String>);
 

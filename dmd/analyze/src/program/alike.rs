@@ -20,7 +20,8 @@ struct ShownRecord {
     estimated: bool,
 }
 
-/// The records of a section, the largest first. Records that look equal become one record.
+/// The records of a section. Records that look equal become one record. If `records` is sorted by size, the result is
+/// too.
 pub(super) fn merged(
     analysis: &Analysis,
     records: &[StackRecord],

@@ -83,7 +83,7 @@ impl HeapChange {
         &self.changes
     }
 
-    /// Whether a dump is a sample, so that all amounts are estimates.
+    /// Whether a dump is a sample, so that amounts may be estimates.
     pub fn is_estimated(&self) -> bool {
         self.estimated
     }

@@ -33,7 +33,7 @@ pub(super) fn bars(amounts: &[u64], most: usize) -> String {
     columns.iter().map(bar).collect()
 }
 
-/// Bytes over time as lines of a chart, with both axes.
+/// Bytes over time as lines of a chart, with both axes. `length` is the time in seconds.
 pub(super) fn chart(amounts: &[u64], lines: usize, width: usize, length: f64) -> Vec<String> {
     const LABEL: usize = 11;
     let columns = columns(amounts, width.saturating_sub(LABEL + 2));

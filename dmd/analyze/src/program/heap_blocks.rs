@@ -105,7 +105,7 @@ impl HeapBlocks {
         &self.faults
     }
 
-    /// Whether the dump is a sample, so that all amounts are estimates.
+    /// Whether the dump is a sample, so that amounts may be estimates.
     pub fn is_estimated(&self) -> bool {
         self.estimated
     }

@@ -63,7 +63,7 @@ impl BlockHolder {
         Self { whole: name.into(), ..Self::default() }
     }
 
-    /// The verdict about the type of a stack's blocks.
+    /// The holder under [`HolderKey::Type`], from the verdict about a stack's blocks.
     pub(super) fn typed(verdict: &TypeVerdict, stack: CutStackId, named: &FunctionNames<'_>) -> Self {
         match verdict {
             TypeVerdict::In { function: Some(function) } => {
@@ -158,7 +158,7 @@ fn told_apart(holders: &[&BlockHolder], width: usize, room: usize) -> Vec<String
     holders.iter().map(|holder| middle(&CleanText(&holder.whole).to_string(), room)).collect()
 }
 
-/// Finds the holders of an analysis.
+/// Finds the holders of the records of an analysis.
 pub(super) struct HolderFinder<'a> {
     analysis: &'a Analysis,
     options: &'a ProgramOptions,

@@ -73,8 +73,8 @@ impl LeakOptions {
         self
     }
 
-    /// Leaves out stacks with an ignored frame. `rule` returns true for the text of an ignored frame, such as
-    /// `app::f (/home/me/app/src/f.rs:7)`.
+    /// Lists the blocks of stacks with an ignored frame apart from the leaks. `rule` returns true for the text of an
+    /// ignored frame, such as `app::f (/home/me/app/src/f.rs:7)`.
     #[must_use]
     pub fn ignore(mut self, rule: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         self.ignored.push(Box::new(rule));
@@ -122,15 +122,16 @@ struct LeakGroup {
 /// The blocks that are alive in a dump, or at the end or another time of a recording, by the stacks that allocated
 /// them.
 ///
-/// Bytes are usable bytes. Two kinds of blocks are listed apart: blocks that a library or the loader allocates once
-/// for the whole process (see [`OneTime`]), and blocks that are older than the recording.
+/// Bytes are usable bytes. Three kinds of blocks are listed apart: blocks that a library or the loader allocates once
+/// for the process or a thread (see [`OneTime`]), blocks of ignored stacks (see [`LeakOptions::ignore`]), and blocks
+/// that are older than the recording.
 #[derive(Debug)]
 pub struct Leaks {
     analysis: Analysis,
     outline: Option<RecordingOutline>,
     /// The time at which the blocks are alive; `None` for the end.
     at: Option<Duration>,
-    /// The blocks that the program freed before this time, while the heap only shrank.
+    /// The blocks that the program freed before `at`, while the heap only shrank.
     freed: FreedBefore,
     warnings: Vec<String>,
     /// The stacks, sorted: leaks first, then by growth, then descending by bytes.
@@ -140,8 +141,8 @@ pub struct Leaks {
 }
 
 impl Leaks {
-    /// Finds the blocks that are alive at the end of a recording. `symbolize` looks up the symbols of a dump that has
-    /// the recording's stacks, for example with `Dump::symbolize`.
+    /// Finds the blocks that are alive at the end of a recording, or at the time of the options. `symbolize` looks up
+    /// the symbols of a dump that has the recording's stacks, for example with `Dump::symbolize`.
     ///
     /// # Errors
     ///
@@ -268,7 +269,7 @@ impl Leaks {
 
     /// The blocks that the program freed before it ended, while the heap only shrank: their bytes, and the last time at
     /// which they were alive. `None` if the bytes are less than a tenth of the peak, or if the program freed the blocks
-    /// in more than a quarter of the time.
+    /// in more than a quarter of the time. Also `None` for a dump, and for a time before the end.
     pub fn freed_at_exit(&self) -> Option<(u128, Duration)> {
         let outline = self.outline.as_ref().filter(|_| self.at.is_none())?;
         let FreedBefore { bytes, after } = self.freed;
@@ -277,7 +278,7 @@ impl Leaks {
         (bytes > 0 && is_exit).then_some((bytes, after))
     }
 
-    /// The leaks as text, with at most `rows` stacks.
+    /// The leaks as text, with at most `rows` stacks of each kind of growth.
     pub fn text<'l>(&'l self, rows: usize, options: &'l super::ProgramOptions) -> LeaksText<'l> {
         LeaksText::new(self, rows, options)
     }
@@ -335,7 +336,7 @@ impl LeakGroup {
         self.sizes.extend(leaked.sizes);
     }
 
-    /// Bytes per second between the first and the last allocation. `None` if both allocations are at the same time.
+    /// Bytes per second between the first and the last allocation. `None` if these times are unknown or equal.
     fn rate(&self) -> Option<f64> {
         let (first, last) = self.times?;
         let seconds = last.checked_sub(first)?.as_secs_f64();

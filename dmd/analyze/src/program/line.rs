@@ -162,7 +162,7 @@ pub(super) fn end(path: &str, width: usize) -> String {
     shorter.find(|path| count(path) <= width).unwrap_or_else(|| middle(&least(path), width))
 }
 
-/// The package, the file's name and the line. For `mod.rs`, the name of its folder.
+/// The package, the file's name and the line. For `mod.rs`, also the name of its folder.
 fn least(path: &str) -> String {
     let folders = path.matches('/').count();
     let kept = if path.contains("/mod.rs:") { 2 } else { 1 };

@@ -32,9 +32,9 @@ pub struct HeapOverview {
 }
 
 impl Dump {
-    /// Whether the program has line numbers, after the symbols were looked up: a frame has a source line of the program,
-    /// or the dump has no frame of the program itself, which would have a line. If not, the program was built without
-    /// debug information.
+    /// Whether the program has line numbers, after the symbols were looked up. False if a function of the program
+    /// itself has no line, and no function of the program's own sources has a line: the program was built without debug
+    /// information.
     pub fn has_lines_of_program(&self) -> bool {
         let frames = || self.frames.ids().map(|id| self.frames.get(id));
         let is_of_rust = self.is_of_rust();

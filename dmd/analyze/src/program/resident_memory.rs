@@ -1,5 +1,5 @@
-//! The resident memory of a process by owner: live blocks, the rest of allocators, mappings, stacks, code. The rows add
-//! up to the kernel's own figure.
+//! The resident memory of a process by owner: live blocks, other memory of allocators, mappings, stacks, code. The rows
+//! add up to the kernel's own figure.
 
 use core::cmp::Reverse;
 use core::fmt::{self, Display};
@@ -36,7 +36,7 @@ pub enum ResidentOwner {
     Kernel,
     /// Memory without a known owner.
     Unknown,
-    /// The difference between the areas and the kernel's sum.
+    /// The kernel's sum minus the sum of the areas.
     Difference,
 }
 
@@ -100,7 +100,8 @@ pub struct ResidentMemory {
     pub lazy_free: u64,
     /// The number of mappings that the program made and DMD did not record: their memory has no known owner.
     pub lost_mappings: u64,
-    /// The rows, sorted descending. The difference is last. They add up to [`resident`](Self::resident).
+    /// The rows, sorted descending; the difference is last. All rows add up to [`resident`](Self::resident). After
+    /// [`since`](Self::since), the rows contain changes, sorted descending by absolute amount.
     pub rows: Vec<ResidentRow>,
     /// The functions with the most untouched bytes, sorted descending.
     pub untouched: Vec<UntouchedSite>,
@@ -113,13 +114,14 @@ pub struct ResidentMemory {
     verbose: bool,
 }
 
-/// The rows of the table, unless the view has a limit.
+/// The default maximum number of rows of the table.
 const ROWS: usize = 12;
 
 /// The maximum number of sites with untouched bytes.
 const SITES: usize = 3;
 
-/// Sites with fewer untouched bytes are not shown, nor sites of which less than half is untouched.
+/// The minimum number of untouched bytes of a site that the view shows. The view also leaves out sites of which less
+/// than half is untouched.
 const LEAST_UNTOUCHED: i128 = 1 << 20;
 
 /// The name of the C library's allocator.
@@ -178,7 +180,7 @@ impl ResidentMemory {
     ///
     /// # Errors
     ///
-    /// Returns the reason why the dump does not have it.
+    /// Returns an error with the reason if the dump does not have the memory of the process.
     pub fn new(dump: &Dump, options: &ProgramOptions) -> Result<Self, AnalyzeError> {
         let memory = dump.memory()?;
         let names = SiteNames {
@@ -209,7 +211,8 @@ impl ResidentMemory {
         let is_c_heap = |area: &MemoryArea| matches!(area.owner, MemoryOwner::Heap | MemoryOwner::Arena);
         let is_in_c_heap = memory.areas.iter().any(|area| is_c_heap(area) && area.blocks > 0);
         for area in &memory.areas {
-            // The estimate of a sample may be larger than one area, but hardly than all areas of the allocators.
+            // In a sample, the estimated bytes of blocks may exceed the bytes of one area. They hardly exceed the bytes
+            // of all areas of the allocators together.
             if is_sample && (area.owner.is_of_allocator() || area.blocks > 0) {
                 let sums = [area.resident, area.swapped, area.live_resident, area.live_swapped];
                 sampled.iter_mut().zip(sums).for_each(|(sum, bytes)| *sum += i128::from(bytes));
@@ -229,7 +232,7 @@ impl ResidentMemory {
                 MemoryOwner::Heap | MemoryOwner::Arena => rest_of(C_HEAP),
                 MemoryOwner::Chunk if is_in_c_heap => rest_of(C_HEAP),
                 MemoryOwner::Chunk => rest_of("allocators"),
-                // The name of the file says more than the function, which is beside it.
+                // The row has the name of the file. Its place is the function that mapped the file.
                 MemoryOwner::Mapping if !is_anonymous(&area.name) => {
                     let (site, place) = names.site(&frames);
                     let place = if place.is_empty() { site } else { format!("{site} {place}") };
@@ -366,10 +369,10 @@ impl ResidentMemory {
 }
 
 fn rest_of(allocator: &str) -> (ResidentOwner, String, String) {
-    (ResidentOwner::AllocatorRest, format!("rest of {allocator}: free and its own memory"), String::new())
+    (ResidentOwner::AllocatorRest, format!("rest of {allocator}: free memory and own data"), String::new())
 }
 
-/// The functions with the most untouched bytes, if the dump has the pages of its blocks.
+/// The functions with the most untouched bytes, if the dump has the resident bytes of its blocks.
 fn untouched(names: &SiteNames<'_>) -> Vec<UntouchedSite> {
     if names.dump.check_resident().is_err() {
         return Vec::new();
@@ -441,12 +444,12 @@ impl Display for ResidentMemory {
         if self.lazy_free > 0 && self.before.is_none() {
             writeln!(
                 f,
-                "The program has given {} of it back with MADV_FREE; the system takes it when memory is short.",
+                "The program gave back {} of this memory with MADV_FREE; the system takes it when memory is short.",
                 bytes(self.lazy_free.into())
             )?;
         }
         if self.is_changing {
-            f.write_str("Other threads changed the memory meanwhile, so the rows may not add up.\n")?;
+            f.write_str("Other threads changed the memory during the read, so the rows may not add up.\n")?;
         }
         if self.lost_mappings > 0 {
             let lost = number(self.lost_mappings.into());

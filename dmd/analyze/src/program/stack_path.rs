@@ -14,7 +14,7 @@ pub(super) struct StackPaths<'a> {
 }
 
 impl<'a> StackPaths<'a> {
-    /// A dump without modules is Firefox's. The table of folds does not cover Firefox's frames.
+    /// A dump without modules is Firefox's. The rules for folded frames do not cover Firefox's frames.
     pub(super) fn new(analysis: &'a Analysis, has_modules: bool, options: &ProgramOptions) -> Self {
         let which = if has_modules { AllocatorFrames::CAndRust } else { AllocatorFrames::C };
         let has_folds = has_modules && !options.all_frames;

@@ -68,7 +68,7 @@ impl StackRows {
         &self.frames
     }
 
-    /// The rows, one for each stack or group of small stacks.
+    /// The rows: one for all stacks that look equal, or for a group of small stacks.
     pub fn rows(&self) -> &[StackRow] {
         &self.rows
     }

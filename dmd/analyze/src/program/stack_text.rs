@@ -35,7 +35,7 @@ impl<'a> StackText<'a> {
         Self { analysis, options, named: FunctionNames::new(analysis), workspace, framework }
     }
 
-    /// Writes a line with the type of a stack's blocks, if it is known.
+    /// Writes a line with the type of a stack's blocks, if the analysis contains it.
     pub(super) fn type_of(&self, f: &mut fmt::Formatter<'_>, stack: CutStackId) -> fmt::Result {
         let Some(verdict) = self.analysis.type_of(stack) else { return Ok(()) };
         let width = self.options.width.saturating_sub("   ".len());
@@ -80,7 +80,7 @@ impl<'a> StackText<'a> {
         Ok(())
     }
 
-    /// The lines of a stack.
+    /// Writes the lines of a stack.
     pub(super) fn stack(&self, f: &mut fmt::Formatter<'_>, stack: CutStackId) -> fmt::Result {
         let options = self.options;
         if self.analysis.frames(stack).any(|text| text.as_str() == NO_STACK) {
@@ -146,7 +146,7 @@ fn is_same(a: &CallFrame<'_>, b: &CallFrame<'_>) -> bool {
 /// The maximum number of functions in one round of a recursion that is shown once.
 const LONGEST_ROUND: usize = 8;
 
-/// The minimum number of repeated lines to leave out. Fewer lines are as short as the line that would replace them.
+/// The minimum number of repeated lines to leave out. A line that replaces fewer lines would save little.
 const FEWEST_REPEATS: usize = 3;
 
 /// Writes the lines of a stack. For a recursion, writes the first round and the number of further rounds.

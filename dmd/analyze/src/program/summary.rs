@@ -95,7 +95,7 @@ impl HeapSummary {
 }
 
 impl HeapSummary {
-    /// Whether the dump is a sample, so that all amounts are estimates.
+    /// Whether sums of a kind of records are estimates, for example because the dump is a sample.
     pub fn is_estimated(&self) -> bool {
         self.estimated
     }

@@ -80,8 +80,8 @@ pub struct TimeStep {
     pub allocations: u64,
 }
 
-/// Blocks of a row that began in the same slice and ended in the same slice. Amounts are negative in one rare case: a
-/// move ended a block, and then the allocator could not move the block.
+/// The blocks of a row that share the slice in which they began, and the slice in which they ended. Amounts are
+/// negative in one rare case: a move ended a block, and then the allocator could not move the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TimeCell {
@@ -154,8 +154,8 @@ impl Timeline {
         self.sliced.bounds.iter().position(|bound| bound.stays).unwrap_or(0)
     }
 
-    /// The whole heap over time, in steps that are at most as long as slices. The first step is the time up to the
-    /// start.
+    /// The whole heap over time, in steps that are at most as long as slices. The first step ends at the start of the
+    /// recording.
     pub fn steps(&self) -> impl ExactSizeIterator<Item = TimeStep> + '_ {
         self.sliced.step_ends.iter().zip(&self.sliced.steps).map(|(end, step)| TimeStep {
             end: Duration::from_nanos(end.nanoseconds),

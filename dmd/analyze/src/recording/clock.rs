@@ -6,7 +6,7 @@ use core::time::Duration;
 #[derive(Debug, Default)]
 pub(crate) struct TickClock {
     pairs: Vec<(u64, u64)>,
-    /// The nanoseconds of a tick outside of the pairs.
+    /// The nanoseconds of one tick, for ticks before the first pair and after the last pair.
     length: f64,
 }
 

@@ -17,7 +17,7 @@ const MAX_WARNINGS: usize = 20;
 /// The maximum length of a stored thread name, in bytes.
 const MOST_NAME: usize = 256;
 
-/// The length of a tick if the file does not contain it.
+/// The length of a tick in picoseconds, if the file does not contain it.
 const USUAL_TICK: u64 = 10_000;
 
 /// Faults that affect only a part of a file.

@@ -14,7 +14,7 @@ use crate::error::AnalyzeError;
 /// The number of steps into which the time is divided, to count live blocks by the time of their allocation.
 pub(crate) const STEPS: usize = 20;
 
-/// The blocks of one stack that are alive at the end.
+/// The blocks of one stack that are alive at the end, or at another time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LeakedStack {
     pub(crate) stack: u32,

@@ -66,7 +66,7 @@ impl UsageLine {
         }
     }
 
-    /// The number of freed blocks.
+    /// The number of freed blocks. Blocks that are older than the recording do not count.
     pub fn freed(&self) -> u64 {
         self.lives.iter().sum()
     }
@@ -126,7 +126,7 @@ impl OpenLine {
 /// The groups to which blocks belong. Each stack has one group for each way of grouping.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LineGroups {
-    /// The groups of each stack: one number for each of the `ways`. The first entry is for blocks without a stack.
+    /// The groups of each stack: `ways` numbers for each stack. The first numbers are for blocks without a stack.
     pub(crate) of_stack: Vec<u32>,
     /// The group of each thread.
     pub(crate) of_thread: Vec<u32>,

@@ -89,7 +89,8 @@ impl Recording {
         stacks.into_iter().collect()
     }
 
-    /// The mapped bytes of groups of stacks, each divided into `steps` steps. The first line has the sum of all groups.
+    /// The mapped bytes of groups of stacks over time. The time of the recording is divided into `steps` equal steps,
+    /// and a line has the most bytes in each step. The first line has the sum of all groups. Each group has a line.
     pub(crate) fn mapped_lines(
         &mut self,
         groups: &FxHashMap<MappingStack, usize>,

@@ -43,7 +43,7 @@ pub(crate) struct ThreadMerge<'r> {
     bound: u64,
     kept: usize,
     max_kept: usize,
-    /// The position in the file after the last chunk.
+    /// The highest position in the file of a chunk that was read.
     pub(crate) position: u64,
 }
 

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::dump::RecordingOutline;
 
-/// A time of a recording: seconds after its start, its peak, or its end.
+/// A time of a recording: its peak, its end, or a time after its start.
 ///
 /// ```
 /// use core::time::Duration;
@@ -24,7 +24,7 @@ use crate::dump::RecordingOutline;
 pub enum Moment {
     /// The first time at which the sum of the live blocks' usable bytes was highest.
     Peak,
-    /// The time of the last event.
+    /// The end of the recording.
     End,
     /// This long after the start. All events up to this time have happened.
     After(Duration),

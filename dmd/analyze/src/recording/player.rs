@@ -75,7 +75,7 @@ impl<'r> RecordingPlayer<'r> {
         Ok(())
     }
 
-    /// Applies the next event. Returns `false` if there is no further event before `until`.
+    /// Applies the next event. Returns `false` if there is no further event up to `until`.
     #[inline]
     pub(crate) fn step(
         &mut self,

@@ -58,9 +58,9 @@ pub(crate) struct BlockEnd {
     pub(crate) thread: u32,
     /// The tick of the block's first allocation, before its moves.
     pub(crate) born: u64,
-    /// Whether the block continues at another place.
+    /// Whether the block was moved or resized, so that it continues.
     pub(crate) moved: bool,
-    /// Whether the thread freed the block before its next allocation.
+    /// Whether the thread freed or moved the block before its next allocation.
     pub(crate) temporary: bool,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct BlockEnd {
 pub(crate) trait ReplayObserver {
     fn began(&mut self, _tick: u64, _block: &ReplayedBlock, _moved: bool) {}
     fn ended(&mut self, _block: &ReplayedBlock, _end: &BlockEnd) {}
-    /// Called when the heap is higher than ever before.
+    /// Called when the live blocks have more usable bytes than ever before.
     fn peaked(&mut self) {}
     /// Called when a moved block ends, and for the moved blocks that are alive at the end of the replay.
     fn chain(&mut self, _chain: &MoveChain) {}
@@ -103,7 +103,7 @@ pub(crate) struct EventCounts {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct ReplayedThread {
-    /// The address of the block that the thread allocated last, while this block is alive.
+    /// The address of the block that the thread allocated last; 0 after the thread has freed or moved this block.
     last: u64,
     /// The block that the thread is moving, with its old address.
     moving: Option<(u64, ReplayedBlock)>,
@@ -269,7 +269,7 @@ impl HeapReplay {
         }
         let moved = event.kind == EventKind::EndByMove;
         if moved {
-            // The event that ends the previous move is missing.
+            // If the thread is already moving a block, the event that ends that move is missing.
             let lost = thread.moving.replace((event.address, block)).filter(|(_, lost)| lost.chain > 0);
             self.free.extend(lost.map(|(_, lost)| lost.chain));
         } else {

@@ -9,11 +9,11 @@ use rustc_hash::FxHashMap;
 
 use super::replay::{BlockEnd, OLDER, ReplayObserver, ReplayedBlock};
 
-/// Blocks of a row that began in the same slice and ended in the same slice.
+/// The blocks of a row that share the slice in which they began, and the slice in which they ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SliceCell {
     pub(crate) row: u32,
-    /// The slice in which the blocks began; 0 for blocks that are older than the first slice.
+    /// The slice in which the blocks began. Blocks that are older than the recording are in slice 0.
     pub(crate) began: u16,
     /// The slice in which the blocks ended, or [`ALIVE`].
     pub(crate) ended: u16,
@@ -71,9 +71,9 @@ pub(crate) struct SliceObserver {
 /// A finished table.
 #[derive(Clone, Debug)]
 pub(crate) struct SliceTable {
-    /// The first bound is the start of the first slice.
+    /// Bound `n` is the end of slice `n`. The first bound is the start of the recording.
     pub(crate) bounds: Vec<SliceBound>,
-    /// The end of each step. The first step contains everything before the start.
+    /// The end of each step. The first step contains everything up to the start of the recording.
     pub(crate) step_ends: Vec<SliceBound>,
     pub(crate) steps: Vec<SliceStep>,
     /// The cells, sorted by row, then by slices.

@@ -40,8 +40,8 @@ impl<'d> BlockEntry<'d> {
         self.sums().2
     }
 
-    /// The bytes of all the blocks together that are swapped out, and those without memory. Zeros if the dump does not
-    /// have them: see [`Dump::check_resident`].
+    /// The swapped bytes and the untouched bytes of all the blocks together. Zeros if the dump does not have them: see
+    /// [`Dump::check_resident`].
     pub fn all_absent(&self) -> [u128; 2] {
         let BlockSums { swapped, untouched, .. } = BlockSums::from_block(self.block);
         [swapped.unsigned_abs(), untouched.unsigned_abs()]

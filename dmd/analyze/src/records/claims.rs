@@ -21,7 +21,7 @@ impl ReporterClaims {
         Self { by_amount, partial }
     }
 
-    /// Each list as lines, with its title and its end. An empty list writes nothing.
+    /// Both lists, each with its title.
     pub(crate) fn lists(&self) -> [ClaimList<'_>; 2] {
         [
             ClaimList { title: "Reported by amount, blocks unknown", reporters: &self.by_amount },

@@ -18,7 +18,7 @@ pub(super) const NOWHERE: u32 = u32::MAX;
 pub(super) struct StackGroup {
     pub(super) sums: BlockSums,
     pub(super) estimated: bool,
-    /// Whether the group contains blocks that represent smaller blocks.
+    /// Whether the group contains blocks whose amounts are estimates from a sample.
     pub(super) sampled: bool,
     pub(super) alloc: CutStackId,
     pub(super) reps: [CutStackId; 2],
@@ -34,7 +34,7 @@ pub(super) struct GroupedDump {
     pub(super) groups: Vec<u32>,
     /// The site of each trace, from `CutStacks`. Empty unless the options request a table of modules.
     pub(super) owners: Vec<Option<FrameTextId>>,
-    /// The types of blocks, by trace. Empty unless the options request a table of types.
+    /// The types of blocks, by trace. Empty unless the options need types.
     pub(super) types: TypeNames,
     /// The reporters by their indices in this dump.
     pub(super) reporters: Vec<ReporterAmounts>,

@@ -29,7 +29,8 @@ pub enum RecordOrder {
 pub enum TableKey {
     /// Each frame of the allocation stack: a block counts for each of its frames. DMD wrote such records in 2013.
     Frame,
-    /// The crate of the innermost frame outside of allocators. If the crate is unknown, the file.
+    /// The crate of the innermost function that [`FoldRules`](crate::program::FoldRules) do not fold. If the crate is
+    /// unknown, the name of the source file or module.
     Module,
     /// The path of the reporter or, if the dump has no paths, the reporting function.
     Reporter,
@@ -39,7 +40,7 @@ pub enum TableKey {
     Type,
 }
 
-/// A text that a line of a stack must contain, or must not contain.
+/// A text that at least one line of a stack must contain, or that no line of a stack may contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackFilter {
     text: String,

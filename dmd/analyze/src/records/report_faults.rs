@@ -6,7 +6,7 @@ use crate::dump::{CallFrame, Dump, FaultyPointer, ReportFaultKind};
 use crate::names::{FoldRules, FrameworkSources, Workspace};
 use crate::print::{CleanText, number};
 
-/// Faults with the same kind, path and reporter.
+/// Faults with the same kind, path, reporter and place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReportFault {

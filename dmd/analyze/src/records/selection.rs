@@ -18,7 +18,7 @@ pub(super) struct ShownGroups {
 /// The groups of a kind.
 pub(super) struct OfKind {
     pub(super) kind: RecordKind,
-    /// The number of groups without filters and limit.
+    /// The number of groups before the filters and the limit are applied.
     pub(super) all: usize,
     /// The groups that pass the filters.
     pub(super) kept: Vec<u32>,

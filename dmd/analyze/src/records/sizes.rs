@@ -60,9 +60,9 @@ pub(super) fn addresses(groups: &StackGroups<'_>, place: &[u32], places: usize) 
     addresses
 }
 
-/// For each group, whether it is left out. A difference leaves out groups that did not change. With the option, a
-/// change of their resident bytes is a change. An estimate leaves out
-/// groups whose blocks all moved to other groups. Empty if no group is left out.
+/// For each group, whether it is left out. A difference leaves out groups that did not change. If the options ask for
+/// resident bytes, groups with changed resident bytes stay. An estimate leaves out groups whose blocks all moved to
+/// other groups. Empty without a difference and an estimate.
 pub(super) fn unchanged(groups: &StackGroups<'_>) -> Vec<bool> {
     let is_estimate = groups.options.estimate;
     if !groups.is_difference() && !is_estimate {

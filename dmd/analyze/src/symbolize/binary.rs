@@ -238,7 +238,7 @@ fn look(path: &Path) -> io::Result<FileFacts> {
     Ok(FileFacts { build_id, base, has_lines, supplement, link })
 }
 
-/// The digits of a build id. Build ids have 20 bytes; bytes after the 256th are ignored.
+/// The digits of a build id. Most build ids have 20 bytes; bytes after the 256th are ignored.
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().take(256).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -74,8 +74,8 @@ impl ReadingBounds {
         }
     }
 
-    /// Checks the stack before a read. The libraries recurse only from entry to entry, and each entry starts with such
-    /// a read.
+    /// Checks the stack before the read of a number in the format ULEB128. The libraries recurse only from entry to
+    /// entry, and each entry starts with such a number.
     #[inline]
     fn check_stack(&self) -> Result<()> {
         let here = 0_u8;

@@ -46,7 +46,7 @@ fn floor(text: &str, mut at: usize) -> usize {
     at
 }
 
-/// Whether [`cut`] shortened the name. Names in valid programs are far shorter than the maximum.
+/// Whether [`cut`] or [`BoundedName`] shortened the name. Names in valid programs are far shorter than the maximum.
 pub(super) fn is_cut(name: &str) -> bool {
     name.len() > LONGEST_NAME - 2 * CUT.len() - 4
 }

@@ -1,8 +1,8 @@
 //! Finds the full names of functions from the namespaces and types that contain their entries.
 //!
-//! Mangled names lack the types of a generic function, and inlined functions have no mangled name. The entries of debug
-//! information contain these types and names. But an entry refers only to the entries inside of it, not to the entry
-//! that contains it.
+//! Older mangled names lack the types of a generic function, and inlined functions have no mangled name. The entries of
+//! debug information contain these types and names. But an entry refers only to the entries inside of it, not to the
+//! entry that contains it.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! The names around a line of a source file.
+//! Finds the function around a line of a source file.
 //!
 //! If debug information has only lines, an inlined function has its own name and no path: every async function of a
 //! file is `{async_fn#0}`. The source file shows which function contains the line, if the file exists and is older than

@@ -14,9 +14,9 @@ const MOST_FUNCTIONS: usize = 64;
 /// Finds the crates of all units. `file` and `symbol` return the source file and the full name of the function at an
 /// address.
 ///
-/// A unit's name contains its crate, unless rustc compiled incrementally. In that case, a function of the unit shows
-/// the crate: its source file is in the crate's folder, and its symbol starts with the crate's name. The unit also has
-/// generic functions of other crates.
+/// A unit's name contains its crate, unless rustc compiled incrementally. In that case, the crate's name is the start
+/// of the symbol of a function in the unit. Only functions with a source file in the crate's folder count, because the
+/// unit also has generic functions of other crates.
 pub(super) fn crates(
     dwarf: &Dwarf<BoundedSlice<'_>>,
     file: impl Fn(u64) -> Option<String>,

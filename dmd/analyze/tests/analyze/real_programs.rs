@@ -7,7 +7,7 @@
 //! - tantivy: a program that indexes 40 000 documents in memory.
 //! - boa: a program that runs a script, which makes 90 000 objects, strings and a `Map`.
 //! - jemalloc: a program that writes 300 000 values to the database fjall; its global allocator is `dmd::Dmd<Jemalloc>`.
-//! - own: a program with every collection of the standard library, trait objects, closures and recursive types.
+//! - own: a program with every container of the standard library, trait objects, closures and recursive types.
 //! - jsonp: a program with values of `serde_json`, a dictionary, regular expressions, and maps of indexmap and hashbrown.
 //! - asyncp: a program of tokio, with 3000 tasks, channels and a concurrent map.
 //! - synp: a program that keeps the syntax tree of a source file, by syn.

@@ -15,7 +15,7 @@ const BLOCKS: &str = r#"
     {"req": 90, "slop": 10, "alloc": "M", "num": 10, "swapped": 200, "untouched": 100},
     {"req": 1000, "alloc": "A"}"#;
 
-/// The areas of a process of 16 KiB pages, and tables.
+/// The text of the tables in a dump of a process with pages of 16 KiB. `list` contains the areas of its memory.
 fn tables(list: &str) -> String {
     format!(r#"{STACKS}, "mappings": {{"pageSize": 16384, "resident": 9000000, "list": [{list}]}}"#)
 }
@@ -48,15 +48,15 @@ Resident memory of the process: 8.58 MiB
      3.00 MiB          200 B   34.98%  live blocks
      1.43 MiB            0 B   16.67%  app::open                              src/map.rs:9
      1.14 MiB            0 B   13.33%  file /data/x.db                        app::open src/map.rs:9
-     1.00 MiB          100 B   11.70%  rest of the C library's heap: free and its own memory
-   878.12 KiB            0 B    9.99%  rest of jemalloc: free and its own memory
+     1.00 MiB          100 B   11.70%  rest of the C library's heap: free memory and own data
+   878.12 KiB            0 B    9.99%  rest of jemalloc: free memory and own data
    585.94 KiB            0 B    6.67%  anonymous memory without a known owner
    390.62 KiB            0 B    4.44%  DMD itself
     97.66 KiB            0 B    1.11%  stacks of 2 threads
      8.00 KiB            0 B    0.09%  code and data of the program
      4.00 KiB            0 B    0.05%  pages of the kernel
     85.66 KiB            0 B    0.97%  changed while the dump read it
-The program has given 4.88 KiB of it back with MADV_FREE; the system takes it when memory is short.
+The program gave back 4.88 KiB of this memory with MADV_FREE; the system takes it when memory is short.
 `app::reserve` (src/main.rs:7): 512.00 MiB in 2 blocks, 3.00 MiB touched.
 ";
     assert_eq!(text, expected);
@@ -105,7 +105,7 @@ fn sums_have_resident_bytes() {
     assert_eq!(json["total"]["swapped"], 200);
     assert_eq!(json["memory"]["rows"][0]["owner"], "live blocks");
     assert!(!analysis.json().to_string().contains("swapped"));
-    // Two dumps with the same blocks do not differ, whatever is swapped out.
+    // Two equal dumps have no difference, although some of their bytes are swapped out.
     let change = Analysis::difference(dump(), dump(), &options).unwrap();
     assert!(change.is_empty());
 }
@@ -230,11 +230,11 @@ fn wrong_mappings_are_named_with_their_place() {
     let block = document("live", r#"{"req": 8, "untouched": 7, "swapped": 2}"#, &tables(LIST));
     let error = read(block).unwrap_err().to_string();
     assert_eq!(error, "blockList[0].untouched: more bytes than the blocks have");
-    // A cut-off list is an error, and not a shorter list.
+    // A dump that is cut off is an error. The reader does not return a shorter list.
     let whole = document("live", BLOCKS, &tables(LIST));
     for end in 1..whole.len() {
         assert!(read(&whole[..end]).is_err(), "{end}");
     }
-    // Another type is not this version's key.
+    // The reader skips a value of another type: another version may use the key differently.
     read(document("live", BLOCKS, &format!(r#"{STACKS}, "mappings": [1]"#))).unwrap();
 }

@@ -41,7 +41,7 @@ fn runtimes_allocate_for_the_functions_that_called_them() {
     assert_eq!(stack_lines(&collected), ["> app::sums src/sums.rs:4"]);
 }
 
-/// `main` waits for the runtime, and did not ask for the buffer of a connection.
+/// `main` only waits for the runtime. The runtime allocates the buffer of a connection, so it is the site.
 #[test]
 fn a_runtime_that_no_task_called_allocates_for_itself() {
     let buffer = [

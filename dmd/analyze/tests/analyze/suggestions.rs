@@ -150,7 +150,8 @@ fn foreign_memory_gets_a_tag_and_never_a_derive() {
     let ids = format!("alloc::vec::Vec<gix_hash::object_id::ObjectId>::push ({STD}alloc/src/vec/mod.rs:1)");
     let tag = "   before the call in app::work (src/app.rs:1):\n   let _tag = memory_reporter::tag(\"explicit/gix-hash\");\n";
     assert_eq!(advice(&[&[&ids, main]]), tag);
-    // All allocations below a call have one piece of advice, even if a crate that the called crate uses makes them.
+    // One piece of advice covers all allocations below a call, also the allocations by crates that the called crate
+    // uses.
     let push = format!("alloc::vec::Vec<u8>::push ({STD}alloc/src/vec/mod.rs:1)");
     let (inner, outer) = (format!("pack::read {}", package("pack")), format!("gix::find {}", package("gix")));
     let other = format!("gix::open {}", package("gix"));

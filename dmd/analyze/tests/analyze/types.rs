@@ -202,7 +202,7 @@ fn each_collection_has_its_shape() {
     }
 }
 
-/// The program's allocator may use collections of its own.
+/// The program's allocator may itself use containers.
 #[test]
 fn calls_of_an_allocator_say_nothing() {
     let stack =

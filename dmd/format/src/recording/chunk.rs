@@ -132,7 +132,7 @@ pub enum ChunkError {
     Truncated(u64),
     /// The chunk at this offset is longer than a chunk may be.
     TooLong(u64),
-    /// The chunk at this offset is damaged: its checksum is wrong.
+    /// The chunk at this offset is damaged: its checksum, its length or its compression is wrong.
     Damaged(u64),
 }
 

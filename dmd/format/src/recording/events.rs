@@ -14,7 +14,8 @@ pub struct BlockEvent {
     pub what: BlockAction,
 }
 
-/// The action of an event. An end contains the block if no chunk of the file contains the block's begin.
+/// The action of an event. An end contains the block if it happened in the child of a fork before the child opened its
+/// file: the block may be from before the fork.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockAction {
     /// The program got the block from the allocator.
@@ -253,7 +254,7 @@ impl<'a> EventDecoder<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the payload does not belong to an events chunk.
+    /// Returns an error if the payload is too short, or if the number of the thread has more than 32 bits.
     pub fn new(payload: &'a [u8]) -> Result<Self, MalformedPayload> {
         let mut decoder =
             Self { payload: PayloadReader::new(payload), thread: 0, state: Box::new(CodecState::new()) };

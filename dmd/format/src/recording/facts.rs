@@ -160,7 +160,7 @@ impl RecordedProcess {
     ///
     /// # Errors
     ///
-    /// Returns an error if the payload does not belong to an about chunk.
+    /// Returns an error if the payload is not a list of fields.
     pub fn decode(payload: &[u8]) -> Result<Self, MalformedPayload> {
         let mut about = decode_numbers(payload, Self::number)?;
         for_each_field(payload, |field, bytes| match field {

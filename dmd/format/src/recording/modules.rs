@@ -25,8 +25,8 @@ pub struct RecordedModule {
 
 /// Encodes modules as the payload of a chunk. Each module has its path and its build id, both after their lengths.
 /// Then varints contain the start, the length and the bias. A last varint is 0 for a loaded module, and otherwise 1
-/// plus [`unloaded_since`](RecordedModule::unloaded_since). Modules that exceed the maximum size of a payload are left
-/// out.
+/// plus [`unloaded_since`](RecordedModule::unloaded_since). The list ends before the first module that does not fit
+/// into a payload of [`MOST_PAYLOAD`] bytes.
 pub fn encode_modules<'a>(modules: impl IntoIterator<Item = &'a RecordedModule>) -> Vec<u8> {
     let mut payload = Vec::new();
     for module in modules {
@@ -50,7 +50,7 @@ pub fn encode_modules<'a>(modules: impl IntoIterator<Item = &'a RecordedModule>)
 ///
 /// # Errors
 ///
-/// Returns an error if the payload does not belong to a modules chunk.
+/// Returns an error if the payload ends in the middle of a module, or if the number of a node has more than 32 bits.
 pub fn decode_modules(payload: &[u8]) -> Result<Vec<RecordedModule>, MalformedPayload> {
     let mut payload = PayloadReader::new(payload);
     let mut modules = Vec::new();

@@ -23,8 +23,8 @@ pub(super) fn write(out: &mut [u8], at: usize, number: u64) -> usize {
     at + MOST
 }
 
-/// The bytes of a varint, the lowest first, and their number. If the number is more than 8, the varint has 9 bytes,
-/// and the returned bytes are not valid.
+/// The bytes of a varint, the lowest first, and the length of the varint. If the length is more than 8, the varint has
+/// 9 bytes, and the returned bytes are not valid.
 #[inline(always)]
 pub(super) fn packed(number: u64) -> (u64, u32) {
     let bits = u64::BITS - (number | 1).leading_zeros();

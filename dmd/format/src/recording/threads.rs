@@ -28,7 +28,7 @@ pub fn encode_threads<'a>(payload: &mut Vec<u8>, threads: impl IntoIterator<Item
 ///
 /// # Errors
 ///
-/// Returns an error if the payload does not belong to a threads chunk.
+/// Returns an error if the payload ends in the middle of a thread, or if a number has more than 32 bits.
 pub fn decode_threads(payload: &[u8]) -> Result<Vec<RecordedThread>, MalformedPayload> {
     let mut payload = PayloadReader::new(payload);
     let mut threads = Vec::new();

@@ -1,6 +1,6 @@
 //! Instructions of 64-bit Arm. Each has 4 bytes.
 
-/// The bytes that a branch can reach in both directions.
+/// The distance in bytes that a branch can reach in both directions.
 pub const BRANCH_REACH: u64 = 128 << 20;
 
 const BRANCH: u32 = 0x1400_0000;
@@ -54,8 +54,8 @@ pub fn added_bytes(instruction: u32) -> Option<(u64, u32)> {
     (instruction & ADD_BITS == ADD).then(|| (u64::from(instruction >> 10 & 0xfff), instruction >> 5 & 31))
 }
 
-/// The register that an instruction for data in general purpose registers or a load writes. An approximation that is
-/// sufficient between `adrp` and its `add`: instructions of other kinds give `None`.
+/// The register that an instruction writes. The instruction is a load, or computes with general purpose registers; for
+/// other instructions, the result is `None`. This approximation is sufficient between `adrp` and its `add`.
 pub fn written_register(instruction: u32) -> Option<u32> {
     let is_data = instruction & 0x1c00_0000 == 0x1000_0000 || instruction & 0x0e00_0000 == 0x0a00_0000;
     let is_load = instruction & 0x0e40_0000 == 0x0840_0000;
@@ -77,7 +77,7 @@ pub fn with_added(instruction: u32, target: u64) -> u32 {
     instruction & !(0xfff << 10) | (target as u32 & 0xfff) << 10
 }
 
-/// The bytes of a [`stub`].
+/// The size of a [`stub`] in bytes.
 pub const STUB_BYTES: usize = 24;
 
 /// Code that jumps to any address. It may be the target of an indirect branch in a guarded page (`bti`).

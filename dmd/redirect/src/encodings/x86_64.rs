@@ -1,6 +1,7 @@
 //! Instructions of x86-64. Calls, jumps and `lea` contain the distance to their target in 4 bytes.
 
-/// The bytes that a distance of 4 bytes can reach in both directions, with room for the pages around the target.
+/// The distance in bytes that a field of 4 bytes can reach in both directions, minus room for the pages around the
+/// target.
 pub const DISTANCE_REACH: u64 = (2 << 30) - (1 << 20);
 
 /// Whether the bytes of an instruction are enough to know that the instruction refers to a function.
@@ -42,7 +43,7 @@ pub fn distance(at: u64, target: u64) -> Option<[u8; 4]> {
     i32::try_from(bytes).ok().map(i32::to_le_bytes)
 }
 
-/// The bytes of a [`stub`].
+/// The size of a [`stub`] in bytes.
 pub const STUB_BYTES: usize = 16;
 
 /// Code that jumps to any address.
@@ -54,8 +55,8 @@ pub fn stub(target: u64) -> [u8; STUB_BYTES] {
     code
 }
 
-/// Whether an instruction of the function that starts at the start of `code` ends at `end`. The function decodes the
-/// lengths of all instructions before it.
+/// Whether an instruction of the function that starts at the start of `code` ends at `end`. The check decodes the
+/// lengths of all instructions before `end`.
 pub fn is_instruction_end(code: &[u8], end: usize) -> bool {
     let mut at = 0;
     while at < end {
@@ -187,7 +188,7 @@ fn after_0f(opcode: u8) -> Option<Operands> {
     })
 }
 
-/// The bytes of a `modrm` byte and of the address that it asks for.
+/// The number of bytes of a `modrm` byte and of the address that follows it.
 fn modrm_length(code: &[u8]) -> Option<usize> {
     let modrm = *code.first()?;
     let (mode, base) = (modrm >> 6, modrm & 7);

@@ -1,4 +1,4 @@
-//! The files of recordings. A process keeps such a file open until it ends.
+//! The files of recordings. A process keeps such a file open until the recording ends.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
@@ -12,8 +12,9 @@ use memory_report::new_file::{Destination, NewFile, Readers};
 use super::{MOST_OF_A_NUMBER, open_stream};
 use crate::system::process::RecordingNames;
 
-/// Opens a new file for a recording, and returns its name. It leaves unchanged: the file of another running process,
-/// the file of an earlier program of this process, and any file with a number in its name.
+/// Opens a new file for a recording, and returns its name. The function leaves these files unchanged: the file of
+/// another running process, the file of an earlier program of this process, and the first [`MOST_OF_A_NUMBER`] files
+/// with numbers in their names.
 pub(crate) fn open_recording(names: &RecordingNames) -> (PathBuf, io::Result<File>) {
     if let Some(path) = &names.plain {
         let file = open_plain(path, true);

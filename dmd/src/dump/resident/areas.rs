@@ -1,5 +1,5 @@
-//! Cuts the kernel's mappings into areas with one owner each: the kernel joins neighbouring mappings of different
-//! owners.
+//! Cuts the kernel's mappings into areas with one owner each. This is necessary because the kernel joins neighbouring
+//! mappings of different owners.
 
 use core::ops::Range;
 use std::io;
@@ -25,7 +25,7 @@ pub(super) enum AreaOwner {
     Binary { module: u32 },
     /// A file or shared memory.
     File,
-    /// The stack of a thread, as an index into the list of names.
+    /// The stack of a thread. `thread` is the index of the thread's name in the list of names.
     Stack { thread: u32 },
     /// The main heap of the C library, which `brk` extends.
     Heap,
@@ -33,7 +33,7 @@ pub(super) enum AreaOwner {
     Arena,
     /// Pages of recorded blocks outside of the heaps above, with the pages of their allocator between them.
     Chunk,
-    /// A mapping that the program made itself with this stack.
+    /// A mapping that the program made itself. `trace` is the stack of the call.
     Mapping { trace: TraceId },
     /// Pages of the kernel.
     Kernel,
@@ -95,7 +95,7 @@ impl MemoryArea {
     }
 }
 
-/// A range that gives its part of an area another owner, and the blocks in it.
+/// A range of addresses with its owner and its recorded blocks. [`overlay`] gives the areas in the range this owner.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OwnedRange {
     pub(super) start: usize,
@@ -118,7 +118,7 @@ fn push<T>(list: &mut DumpVec<T>, value: T) -> io::Result<()> {
     if pages::push(list, value) { Ok(()) } else { Err(no_memory()) }
 }
 
-/// An area for each mapping, with the owners that names and modules show.
+/// An area for each mapping. The owner comes from the mapping's name, or from the module at its address.
 #[cold]
 pub(super) fn mapping_areas(
     mappings: &KernelMappings,
@@ -149,8 +149,8 @@ fn owner(name: &[u8], mapping: &KernelMapping, modules: &DumpModules) -> AreaOwn
     }
 }
 
-/// Gives the parts of areas that lie in these ranges another owner. Areas with another owner than `from` keep it. The
-/// ranges are sorted, and do not overlap.
+/// Gives the parts of areas in these ranges the owners of the ranges, if `from` returns true for the area's owner.
+/// Other areas keep their owner. The ranges are sorted, and do not overlap.
 #[cold]
 pub(super) fn overlay(
     areas: &DumpVec<MemoryArea>,
@@ -226,8 +226,8 @@ pub(super) fn sort(ranges: &mut DumpVec<OwnedRange>) {
 /// A heap of glibc starts at a multiple of its largest size.
 const ARENA: usize = 64 << 20;
 
-/// The further heaps of glibc. The first words of each are the address of its arena, the heap before it, its size, and
-/// the bytes of it that are readable.
+/// The further heaps of glibc. Each starts with four words: the address of its arena, the address of the arena's
+/// previous heap, its size, and the number of its readable bytes.
 #[cold]
 pub(super) fn arena_ranges(
     areas: &[MemoryArea],
@@ -252,7 +252,7 @@ pub(super) fn arena_ranges(
                 }
                 let [arena, before, size, readable] = words;
                 let is_whole = |size: usize| size > 0 && size <= ARENA && size.is_multiple_of(4096);
-                // The arena is in the first of its heaps, behind the words.
+                // The arena's own data is in its first heap, behind these words.
                 let has_arena = arena != 0 && arena % ARENA < 4096 && before.is_multiple_of(ARENA);
                 if has_arena && is_whole(size) && is_whole(readable) && size <= readable {
                     push(&mut ranges, OwnedRange::new(start..start + ARENA, AreaOwner::Arena))?;
@@ -278,10 +278,11 @@ impl ThreadLabel {
     }
 }
 
-/// The distance of the thread's number from the thread pointer, in glibc on x86-64. The number is used only if the
-/// process has such a thread.
+/// The distance from the thread pointer to the word with the thread's number, in glibc on x86-64. The word is used only
+/// if the process has a thread with this number.
 const NUMBER: usize = 720;
-/// The bytes from the thread pointer to the end of the stack, in glibc on x86-64: the stack ends with the next page.
+/// The bytes of glibc's data about a thread, which starts at the thread pointer, on x86-64. The data is at the end of
+/// the thread's stack, and the stack ends at a page border.
 const CONTROL_BLOCK: usize = 2304;
 
 /// The stacks of all threads but the main thread's, and the names of all threads. The first name is the main thread's.
@@ -306,7 +307,7 @@ pub(super) fn thread_stacks(
         labels[..=main].rotate_right(1);
     }
     if let Some(rest) = labels.get_mut(1..) {
-        // Numbers start again at some time, so the order of the kernel's list may differ.
+        // After its largest number, the kernel gives out small numbers again. So its list may have another order.
         rest.sort_unstable_by_key(|label| label.number);
     }
     let memory = OwnMemory::open();
@@ -341,17 +342,19 @@ pub(super) fn thread_stacks(
         let is_in = |label: &ThreadLabel| (area.start..end).contains(&label.stack);
         let thread = thread_of(pointer);
         if thread == Some(0) {
-            // The loader has made the control block of the main thread, which is not at the end of its stack.
+            // The thread pointer of the main thread does not point to the end of its stack, but to memory of the
+            // loader.
             continue;
         }
         let thread = thread.or_else(|| labels.iter().position(is_in));
-        // A thread that runs, of another C library, has no name here.
+        // Without glibc on x86-64, the name is found by the stack pointer, which the kernel shows only for waiting
+        // threads. The stacks of other threads get an empty name.
         let thread = thread.unwrap_or_else(|| *unnamed.get_or_insert(labels.len()));
         let owner = AreaOwner::Stack { thread: thread as u32 };
         push(&mut ranges, OwnedRange::new(area.start..end, owner))?;
     }
     sort(&mut ranges);
-    // Threads that never allocated.
+    // Threads that never allocated: the engine does not know their thread pointers.
     let known = ranges.len();
     for (thread, label) in labels.iter().enumerate().skip(1) {
         // A stack pointer in a mapping of the program may be in one of many stacks of coroutines.

@@ -236,7 +236,8 @@ impl MappingList {
     }
 }
 
-/// Parses the first line of a mapping: its range, its access, its offset, its device, its file's number, and its name.
+/// Parses the first line of a mapping: its range, its access, its offset, the device and the inode number of its file,
+/// and its name.
 #[cold]
 fn header(line: &[u8]) -> Option<(KernelMapping, &[u8])> {
     let mut rest = line;

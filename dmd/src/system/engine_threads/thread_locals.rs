@@ -1,5 +1,5 @@
-//! The thread-locals of engine threads. The loader makes one block of thread-locals before the program has a second
-//! thread; each engine thread has a copy of it.
+//! The thread-locals of engine threads. The loader makes one block of thread-locals before the first engine thread
+//! starts; each engine thread has a copy of this block.
 //!
 //! An engine thread must not request a block from the loader: that takes a lock of the C library.
 
@@ -29,8 +29,8 @@ const VECTOR_AT: usize = 1;
 #[cfg(target_arch = "aarch64")]
 const VECTOR_AT: usize = 0;
 
-/// Lets the loader make the block. Called at the start of the process, while it has one thread. Does nothing if the
-/// loader has no such function.
+/// Lets the loader make the block. Called once: at the start of the process, or by the first attachment. Does nothing
+/// if the loader has no function for this.
 pub(super) fn prepare() {
     // SAFETY: the name ends in 0.
     let function = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_dl_allocate_tls".as_ptr()) };
@@ -51,7 +51,7 @@ pub(super) fn prepare() {
         return;
     }
     let pointer = block.wrapping_add(side);
-    // Allocations of the loader here are not blocks of the program.
+    // While this field is set, allocations of the loader go to the engine's memory: they are not blocks of the program.
     slot().engine_thread.set(u16::MAX);
     // SAFETY: the place has room on both sides for all thread-locals and for the C library's data.
     let made = unsafe { allocate(pointer.cast()) };
@@ -66,7 +66,7 @@ pub(super) fn prepare() {
     START.store(block.expose_provenance(), Ordering::Release);
 }
 
-/// Adds the maximum size that a module needs.
+/// Adds the maximum size that the thread-locals of a module need.
 unsafe extern "C" fn add_size(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
     // SAFETY: the loader passes a record that is valid during the call.
     let info = unsafe { &*info };

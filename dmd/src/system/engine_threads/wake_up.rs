@@ -16,7 +16,7 @@ use super::{PAUSES, end_if_alone, pause_point};
 
 /// The two ends of the pipe; -1 if there is no pipe.
 static ENDS: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
-/// The file number of the pipe.
+/// The inode number of the pipe. It shows whether a descriptor still refers to the pipe.
 static INODE: AtomicU64 = AtomicU64::new(0);
 
 /// The lowest number for the pipe: programs expect low numbers to be free, and close them without a check.
@@ -55,7 +55,7 @@ fn close(descriptor: c_int) {
     unsafe { libc::close(descriptor) };
 }
 
-/// The number of a descriptor's file; 0 if the descriptor is closed.
+/// The inode number of a descriptor's file; 0 if the descriptor is closed.
 fn inode(descriptor: c_int) -> u64 {
     let mut found = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: `found` has room for the answer, and the call accepts any number.

@@ -11,7 +11,8 @@ use dmd_format::first_process;
 
 use crate::options::Options;
 
-/// Whether programs that this process starts need the number of this process for the names of their dumps.
+/// Whether programs that this process starts need the number or the folder of this process for the names of their
+/// dumps and recordings.
 pub(crate) fn hands_on(options: &Options) -> bool {
     let depends_on = |pattern: &str| !pattern.starts_with('/') || !pattern.contains("%p");
     let depends = options.output.map_or(options.dump_at_exit, depends_on);

@@ -1,9 +1,10 @@
 //! Finds the block around an address.
 //!
 //! A search backwards over the lines finds small blocks. A large block may start far before the address, and the lines
-//! in between contain no information about it. So each range of the heap has a place with the start of the last large
-//! block in it. Blocks do not overlap. So at any time, at most one block that is at least as long as a range starts in
-//! the range. A search looks up the block that a place names, so a free does not have to change the place.
+//! in between contain no information about it. So each range of the heap has a place with the start of the large block
+//! that was recorded last in it. Blocks do not overlap. So at any time, at most one block that is at least as long as a
+//! range starts in the range. A search looks up the block that a place names, so a free does not have to change the
+//! place.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -28,7 +29,7 @@ pub(super) struct InMiddle {
     huge: [AtomicUsize; 1 << (MIDDLE_BITS - HUGE_BITS)],
 }
 
-/// The starts of blocks that are longer than a middle, for all planes.
+/// The starts of blocks with at least 2^[`VAST_BITS`] usable bytes, for all planes.
 pub(super) struct InTable {
     vast: [AtomicUsize; 1 << (ADDRESS_BITS - VAST_BITS)],
 }

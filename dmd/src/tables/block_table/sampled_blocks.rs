@@ -26,8 +26,8 @@ impl BlockTable {
         give_back(&leaf.lines[page * LINES_IN_PAGE..][..LINES_IN_PAGE]);
     }
 
-    /// Forgets all blocks, and gives the memory of their lines back. A block that another thread records during the call
-    /// may be lost, or stay until the next call.
+    /// Forgets all blocks, and gives the memory of their lines back. A block that another thread records during the
+    /// call may be lost, or stay until the next call.
     pub(crate) fn release(&self) {
         self.clear();
         let _held = self.pages.hold();

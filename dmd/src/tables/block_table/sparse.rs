@@ -2,8 +2,8 @@
 //! chunks.
 //!
 //! A slot belongs to the same address forever. So a thread that has found the slot may use it, no matter what other
-//! threads do. A part of the heap has a few more slots than the number of large blocks that fit into it. If no slot is
-//! free, a block gets a cell.
+//! threads do. A part of the heap has twice as many slots as large blocks fit into it. If no slot is free, a block gets
+//! a cell.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU16, AtomicU64, Ordering};

@@ -1,4 +1,5 @@
-//! The number of reads in a search of the table. Callers cannot observe it.
+//! Tests of the block table: the blocks that it returns, and the number of reads in a search. Callers cannot observe
+//! this number.
 
 use core::cell::Cell;
 
@@ -218,7 +219,7 @@ fn large_blocks_at_more_addresses_than_there_are_slots() {
     TABLE.for_each(|address, _| panic!("{address:#x}"));
 }
 
-/// The table needs little memory for large blocks, even for blocks beyond 32 GiB.
+/// The table needs little memory for large blocks, even if they have more than 32 GiB together.
 #[test]
 fn large_blocks_take_little_room() {
     static TABLE: BlockTable = BlockTable::new();

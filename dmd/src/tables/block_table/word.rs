@@ -39,7 +39,7 @@ impl BlockWord {
         Self(bits & !(Self::SPARE_BITS[0] | Self::SPARE_BITS[1]))
     }
 
-    /// Bits that are always 0.
+    /// Bits that are 0 in each `BlockWord`, so that other code can use them as flags.
     pub(crate) const SPARE_BITS: [u64; 2] = [WIDE, SAMPLED];
 
     #[inline(always)]

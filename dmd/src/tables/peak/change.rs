@@ -198,7 +198,7 @@ impl StackChange {
         amount
     }
 
-    /// For tests: forgets the change.
+    /// Forgets the change.
     pub(super) fn clear(&self) {
         self.low.store(0, Ordering::Relaxed);
         self.high.store(0, Ordering::Relaxed);

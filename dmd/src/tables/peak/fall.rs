@@ -17,7 +17,7 @@ const FALL_SHIFT: u32 = 6;
 const GROWTH_SHIFT: u32 = 4;
 const DEAR_GROWTH_SHIFT: u32 = 2;
 
-/// Decides when a copy is made. All zero while the engine makes no copies at peaks.
+/// Decides when a copy is made. All zero at first.
 pub(crate) struct PeakFall {
     /// The smallest peak, in bytes, at which a copy is made; 0 if the engine makes no copies at peaks.
     wanted_from: AtomicU64,

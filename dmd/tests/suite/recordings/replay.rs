@@ -16,7 +16,7 @@ pub(crate) type Kind = (Vec<String>, u64, u64);
 pub(crate) struct Recording {
     pub(crate) about: RecordedProcess,
     pub(crate) end: Option<RecordingEnd>,
-    /// The reason why the file ends too early; `None` if it is complete.
+    /// The reason why a part of the file cannot be read; `None` if all parts can be read.
     pub(crate) fault: Option<String>,
     pub(crate) names: BTreeMap<u32, String>,
     modules: Vec<RecordedModule>,

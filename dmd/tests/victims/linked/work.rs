@@ -119,7 +119,8 @@ fn dump(file: &CStr) {
 pub(crate) fn run() {
     let files: Vec<CString> =
         std::env::args().skip(1).map(|file| CString::new(file).expect("a name without 0")).collect();
-    // The C library allocates when a thread starts or ends, so threads run from before the first dump.
+    // The C library allocates when a thread starts or ends. So all threads start before the first dump, and end after
+    // the second dump.
     let barrier = Arc::new(Barrier::new(3));
     let threads: Vec<_> = (0..2)
         .map(|_| {
@@ -136,7 +137,7 @@ pub(crate) fn run() {
     work();
     let counts =
         || [&ALLOCATIONS, &FREES, &REALLOCATIONS, &LIVE_BYTES].map(|count| count.load(Ordering::Relaxed));
-    // Now all threads have started.
+    // Wait until all threads have started.
     barrier.wait();
     dump(&files[0]);
     let before = counts();

@@ -70,7 +70,7 @@ fn full(folder: &Path, mode: &str) {
     let second = file(folder, &format!("full2-{mode}"));
     start(&format!("--mode={mode} --stacks=full"));
 
-    // Nine blocks of 100 bytes, unreported. All have one caller, so the compiler must not unroll the loop.
+    // Nine blocks of 100 bytes, unreported. All must have the same stack, so the compiler must not unroll the loop.
     let mut a = [null::<u8>().cast_mut(); 10];
     for at in (0..10).map(black_box) {
         a[at] = new(100);
@@ -148,7 +148,7 @@ fn partial(folder: &Path) {
     dump(&file);
 }
 
-/// With a limit of 1,009 bytes: larger blocks are exact, DMD samples smaller blocks by the sum of their sizes.
+/// With a limit of 1,009 bytes: DMD records each larger block, and samples smaller blocks by the sum of their sizes.
 fn sample_below(folder: &Path) {
     let file = file(folder, "sample-below");
     start("--mode=live --sample-below=1009");

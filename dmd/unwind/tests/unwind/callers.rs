@@ -100,7 +100,8 @@ fn check_at_depth(depth: u32) {
     check_here();
 }
 
-/// The rules of these frames need all registers, so the walk starts again at a frame inside of the caller.
+/// The rules of these frames need registers that the walk does not follow at first. So the walk starts again at its
+/// innermost frame, which the caller has called, and follows all registers.
 #[test]
 fn whose_step_needs_other_registers() {
     check_at_depth(10);

@@ -88,8 +88,8 @@ std::arch::global_asm!(
     "bare_restorer:",
     "mov rax, 15",
     "syscall",
-    // The function before this one ends where this one starts. So the start of this function, as a return address, would
-    // belong to the function before.
+    // The function before this one ends where this one starts. So the start of this function, as a return address,
+    // would belong to the function before.
     ".local second_restorer",
     ".cfi_startproc",
     "ret",

@@ -28,7 +28,7 @@ async fn greet(Path(name): Path<String>) -> String {
     let mut greeted = GREETED.lock().expect("no thread panics while it holds the lock");
     let times = greeted.entry(name.clone()).or_default();
     *times += 1;
-    format!("Hello {name}, for the {times}. time\n")
+    format!("Hello {name}, greeting number {times}\n")
 }
 
 #[tokio::main]

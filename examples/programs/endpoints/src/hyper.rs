@@ -29,7 +29,7 @@ async fn answer(endpoint: Arc<Endpoint>, request: Request<Incoming>) -> Result<R
     let query = request.uri().query().unwrap_or_default().to_owned();
     let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     let (accept, host) = (header(ACCEPT), header(HOST));
-    // An answer takes some time, so a thread that may block makes it.
+    // An answer takes some time, so a thread that may block computes the answer.
     let answered = tokio::task::spawn_blocking(move || {
         endpoint.answer(&GetRequest::new(&path, &query).accept(&accept).host(&host))
     })

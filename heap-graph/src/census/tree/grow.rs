@@ -21,8 +21,8 @@ struct TreeGrowth<'a> {
 impl TreeGrowth<'_> {
     /// Adds a report to its node. The function may recurse, because breakdowns nest only a few levels.
     ///
-    /// A node is settled when its whole report is in the tree. The frames between two stacks are settled last, as in
-    /// Firefox. The order of nodes with equal counts depends on the order of settling.
+    /// A node is settled when its whole report is in the tree. The frames of stacks are settled after all reports of
+    /// these stacks, as in Firefox. The order of nodes with equal counts depends on the order of settling.
     fn add(&mut self, report: &CensusReport, place: usize) {
         let leaf = self.leaf;
         self.leaf += 1;

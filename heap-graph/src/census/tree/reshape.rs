@@ -25,7 +25,8 @@ impl<'a> TreeOfPaths<'a> {
             let key = (at, old.name.clone());
             at = match self.known.get(&key) {
                 Some(known) => {
-                    // Firefox adds the counts of this node, but keeps the totals of the first node.
+                    // As in Firefox, the counts of the old nodes are added, but the totals stay those of the first old
+                    // node.
                     let node = &mut self.new.nodes[*known];
                     node.bytes += old.bytes;
                     node.count += old.count;

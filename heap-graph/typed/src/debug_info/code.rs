@@ -25,8 +25,8 @@ enum CodeRanges {
 }
 
 impl UnitCode {
-    /// The values for a unit without attributes. `lists` is then the position of the lists of ranges, as the format
-    /// defines.
+    /// The values for a unit without attributes. `lists` is the position that the format defines for the lists of
+    /// ranges of such a unit.
     pub(super) fn new(lists: usize) -> Self {
         Self { low: None, length: None, ranges: None, lists: DebugRngListsBase(lists), is_foreign: false }
     }
@@ -61,8 +61,8 @@ impl UnitCode {
 const REMOVED: u64 = 0;
 
 impl UnitCode {
-    /// Adds the code ranges of the unit whose entries start at this offset. Adds no ranges from a damaged table of
-    /// ranges.
+    /// Adds the code ranges of the unit that starts at the offset `start`. In a damaged table of ranges, adds only the
+    /// ranges before the damage.
     pub(super) fn add_code(
         &self,
         reading: &mut UnitReader<'_>,

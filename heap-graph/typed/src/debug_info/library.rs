@@ -26,7 +26,7 @@ impl<'f> Library<'f> {
     }
 }
 
-/// A file, and the range of types from it.
+/// A file, and the index of the first type from it.
 #[derive(Debug)]
 struct InfoFile {
     /// The path of the file; empty for the program.
@@ -40,13 +40,13 @@ struct InfoFile {
 #[derive(Debug)]
 pub(super) struct UnitTable {
     files: Vec<InfoFile>,
-    /// The start of each unit's entries, in ascending order.
+    /// The start of each unit, in ascending order.
     starts: Vec<u64>,
-    /// The code of units by address, each with the start of its unit's entries.
+    /// The code of units by address, each with the start of its unit.
     code: Vec<(Range<u64>, u64)>,
 }
 
-/// Everything that was read from files, not yet in order.
+/// Everything that was read from files, before it is indexed.
 #[derive(Debug)]
 pub(super) struct InfoParts {
     pub(super) names: NameTable,
@@ -70,7 +70,8 @@ impl InfoParts {
     pub(super) fn append(&mut self, other: Self, library: &Library<'_>) -> Result<(), TypedError> {
         let names = self.names.append(&other.names).ok_or(TypedError::Bounded(0, DebugInfoLimit::Names))?;
         let renamed = |name: super::DebugNameId| names[name.number()];
-        // The offset 0 means "no reference": no entry starts at this offset.
+        // The library's offsets move behind all offsets of `self`. The offset 0 means "no reference", and does not
+        // move.
         let by = self
             .offsets
             .last()
@@ -107,7 +108,7 @@ impl InfoParts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CodePlace {
     file: usize,
-    /// The start of the unit's entries; `None` without a known unit.
+    /// The start of the unit; `None` without a known unit.
     unit: Option<u64>,
 }
 
@@ -134,7 +135,7 @@ impl ClassEntries {
         Self { starts, entries }
     }
 
-    /// Whether a class has an entry in a range of offsets.
+    /// Whether a class has an entry in a range of types.
     fn has_any_in(&self, class: TypeId, range: &Range<usize>) -> bool {
         let [start, end] = [0, 1].map(|next| self.starts[class.index() + next] as usize);
         let entries = &self.entries[start..end];

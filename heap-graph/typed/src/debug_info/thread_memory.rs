@@ -6,7 +6,7 @@ use object::{Architecture, LittleEndian};
 
 /// The start of the program's thread-locals, relative to the value of the thread's register for thread-locals. The
 /// program's own thread-locals are next to the address in this register (ELF Handling For Thread-Local Storage,
-/// sections 3.4.6 and 3; aarch64's ABI, section 10).
+/// chapter 3 and section 3.4.6; aarch64's ABI, section 10).
 pub(super) fn offset(file: &[u8], architecture: Architecture) -> Option<i64> {
     let elf = ElfFile64::<LittleEndian>::parse(file).ok()?;
     let mut headers = elf.elf_program_headers().iter();

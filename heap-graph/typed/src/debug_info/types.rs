@@ -83,7 +83,7 @@ impl Discriminant {
 pub(crate) struct EnumVariant {
     pub(crate) discriminant: Option<Discriminant>,
     pub(crate) members: Vec<Member>,
-    /// For the state of a coroutine: the file and the line of its `await`.
+    /// For the state of a coroutine: the file and the line of its `await`, or of the start or end of the function.
     pub(crate) place: Option<(DebugNameId, u32)>,
 }
 

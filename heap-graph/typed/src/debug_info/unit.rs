@@ -1,6 +1,6 @@
 //! Reads one unit of debug information: its entries for types, statics and vtables. Skips code.
 //!
-//! From the line information it reads only the lines of coroutine states.
+//! From the line information, it reads only the paths of the files that contain coroutine states.
 
 use gimli::constants::{self as dw, DwTag};
 use gimli::{
@@ -337,7 +337,8 @@ impl<'r, 's> UnitParser<'r, 's> {
         discriminant.is_some_and(|member| self.reading.names.get(member.name) == STATE)
     }
 
-    /// The file and the line of an entry; `None` if the table of files is damaged.
+    /// The file and the line of an entry; `None` if the entry does not contain them, or if the table of files is
+    /// damaged.
     fn place(&mut self, entry: &EntryAttributes<'s>) -> Result<Option<(DebugNameId, u32)>, UnitError> {
         let (Some(file), Some(line)) = (entry.file, entry.line.and_then(|line| u32::try_from(line).ok()))
         else {

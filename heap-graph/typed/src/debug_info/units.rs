@@ -48,7 +48,7 @@ fn read_alone<'s>(dwarf: &'s Dwarf<SectionSlice<'s>>, only_rust: bool) -> Result
 
 /// Reads the units on several threads, in parts of about the same size. The limits of the parts add up to the limit
 /// of one thread. So if each part stays within its limit, one thread would also stay within its limit. Returns `None`
-/// if a part exceeds its limit.
+/// if a part exceeds its limit or is damaged.
 fn read_together<'s>(
     dwarf: &'s Dwarf<SectionSlice<'s>>,
     parts: usize,

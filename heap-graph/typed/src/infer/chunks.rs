@@ -13,7 +13,7 @@ use crate::walk::{FoundPointer, PointerTarget, TypedContents};
 /// The maximum number of bytes of each stack that are searched for arenas.
 const MOST_OF_STACK: u64 = 8 << 20;
 
-/// The largest distance, in words, from an arena's pointer to its chunk to another field of the arena.
+/// The largest distance, in words, between two fields of an arena: its pointer to a chunk, and another field.
 const NEAR: usize = 3;
 
 /// The size of one piece of memory that is searched for arenas.
@@ -28,7 +28,7 @@ impl Inference<'_, '_, '_> {
         self.heap.contents[block].is_some_and(TypedContents::is_chunk)
     }
 
-    /// Whether a block is a chunk that has this footer at an address.
+    /// Whether a block is a chunk with a footer of this type at an address.
     pub(super) fn is_footer(&self, block: usize, at: u64, footer: TypeId) -> bool {
         let size = self.heap.walk.info().size(footer);
         arena::is_footer(&self.heap.blocks[block], at, size, |address| self.reader.word(address))
@@ -105,10 +105,10 @@ impl Inference<'_, '_, '_> {
         self.settle();
     }
 
-    /// Finds values behind the buffers of vectors whose lengths are unknown, because only a stack has the vectors. Their
-    /// elements may be stale. So a value counts only if it is in the used part of a chunk, if no value with a sure pointer
-    /// has its bytes, and if no element of another such buffer contradicts an element of the same buffer. Returns the
-    /// addresses of the values.
+    /// Finds values behind the buffers of vectors whose lengths are unknown: the vectors themselves are only on a
+    /// thread's stack. The elements of such a buffer may be stale. So a value counts only if it is in the used part of
+    /// a chunk, if it overlaps no value with a sure pointer, and if no element of another such buffer contradicts an
+    /// element of its buffer. Returns the addresses of the values.
     fn find_unsure_values(&mut self, memory: &dyn MemorySource) -> Vec<u64> {
         self.heap.chunk_uses = self.heap.find_chunk_uses(memory);
         let known = self.heap.values.ranges();
@@ -133,8 +133,8 @@ impl Inference<'_, '_, '_> {
             }
         }
         unsure.sort_unstable_by_key(|value| (value.start, value.bytes, value.of));
-        // If the elements of two buffers lead to different values in the same bytes, one of the buffers is stale. It is
-        // unknown which one.
+        // If the elements of two buffers lead to different values in the same bytes, one of the buffers is stale. Which
+        // one is unknown, so both are left out.
         let mut contradicted: HashSet<usize> = HashSet::new();
         let mut widest: Option<&UnsureValue> = None;
         for value in &unsure {
@@ -221,7 +221,7 @@ impl UnsureValue {
     }
 }
 
-/// Whether one of the ranges has a byte of a value. The ranges are sorted and do not overlap.
+/// Whether a value overlaps one of the ranges. The ranges are sorted and do not overlap each other.
 fn is_taken(ranges: &[(u64, u64)], start: u64, bytes: u64) -> bool {
     let after = ranges.partition_point(|(_, end)| *end <= start);
     ranges.get(after).is_some_and(|(first, _)| *first < start.saturating_add(bytes))

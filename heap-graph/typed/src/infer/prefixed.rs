@@ -1,8 +1,8 @@
 //! Values behind a prefix in the same block: a program allocates room for a prefix and a value with one layout, and
 //! keeps pointers to the value only.
 //!
-//! Two sources name the value. Pointers lead to its offset in the block. The name of a function that allocated the block
-//! contains the value's type, and a value of this type at this offset ends where the block ends. Without such a
+//! Two sources name the value. Pointers lead to its offset in the block. The name of a function that allocated the
+//! block contains the value's type, and only padding follows a value of this type at this offset. Without such a
 //! function, the pointers alone name the type if all of them have the same offset and type, if the value ends exactly
 //! where the block ends, and if none of the pointers is a reference: a reference may lead to any field.
 
@@ -15,7 +15,7 @@ use crate::blocks::HeapBlock;
 use crate::debug_info::{DebugInfo, TypeId, TypeKind};
 use crate::walk::{FoundPointer, PointerTarget, TypedContents};
 
-/// The largest prefix whose value only pointers name, in bytes.
+/// The size of the largest prefix, in bytes, if only pointers name the type of the value behind it.
 const LARGEST_PREFIX: u64 = 256;
 
 /// A block may end this many bytes after its value, since the prefix may have a larger alignment than the value.
@@ -27,7 +27,7 @@ const MOST_FUNCTIONS: usize = 4;
 /// The maximum number of different pointers that are stored for a block.
 const MOST_POINTERS: usize = 4;
 
-/// The maximum number of rounds in which blocks behind blocks get types.
+/// The maximum number of rounds. Blocks that get types in one round may contain pointers to blocks of the next round.
 const MOST_ROUNDS: usize = 64;
 
 /// The pointers to the inside of blocks without a type.
@@ -42,12 +42,12 @@ struct InnerPointersOfBlock {
     /// The smallest offset of all pointers with a type.
     first: Option<u64>,
     different: Vec<InnerPointer>,
-    /// Whether there are more different pointers.
+    /// Whether there are more different pointers than `different` stores.
     has_more: bool,
 }
 
 impl InnerPointersOfBlock {
-    /// Whether a value at an offset contains the values to which the pointers to this offset lead.
+    /// Whether the type `of` is at least as large as each type that pointers to this offset name.
     fn are_within(&self, of: TypeId, at: u64, info: &DebugInfo) -> bool {
         let here = self.different.iter().filter(|pointer| pointer.at == at).filter_map(|pointer| pointer.of);
         here.into_iter().all(|other| info.size(other) <= info.size(of))
@@ -139,7 +139,8 @@ impl Inference<'_, '_, '_> {
                     self.heap.origins[index] = TypeOrigin::Owner;
                     self.queue.push_back(index as u32);
                 } else {
-                    // A pointer of a block that gets its type in this round may decide.
+                    // The next round tries this block again: the blocks that get types in this round may contain
+                    // pointers to it.
                     self.inner.by_block.insert(index, pointers);
                 }
             }
@@ -160,8 +161,8 @@ impl Inference<'_, '_, '_> {
             return None;
         }
         let of_stack = block.stack.map(|stack| self.allocating.get(stack, info)).unwrap_or_default();
-        // A pointer to a part of the value may lead to a larger offset. A pointer without a type may also lead to the
-        // prefix.
+        // The value starts at one of these offsets. A pointer to a part of the value has a larger offset, so offsets
+        // after the first pointer with a type are left out. A pointer without a type may also lead to the prefix.
         let starts = pointers.different.iter().map(|pointer| pointer.at).chain(pointers.first);
         let mut starts: Vec<u64> =
             starts.filter(|at| pointers.first.is_none_or(|first| *at <= first)).collect();
@@ -176,7 +177,8 @@ impl Inference<'_, '_, '_> {
             match fitting[..] {
                 [(_, one)] => return Some(one),
                 [(least, one), (more, _), ..] if least < more => return Some(one),
-                // The prefix may have the same size as the value. Then another function decides.
+                // No type fits, or several types fit equally well, such as the types of a value and of a prefix of the
+                // same size. Then the next function decides.
                 _ => {}
             }
         }
@@ -195,8 +197,8 @@ impl Inference<'_, '_, '_> {
     }
 }
 
-/// The number of bytes between a value at an offset and the end of its block. `None` if the value does not end where
-/// the block ends.
+/// The number of bytes between a value at an offset and the end of its block. `None` if these bytes cannot be padding,
+/// or if the value does not fit.
 fn padding(block: &HeapBlock, info: &DebugInfo, of: TypeId, at: u64) -> Option<u64> {
     let end = at.checked_add(info.size(of)).filter(|_| at > 0 && info.size(of) > 0)?;
     let padding = block.requested.checked_sub(end)?;

@@ -21,10 +21,10 @@ const NOTE: [u8; 4] = [4, 0, 0, 0];
 /// The flag of a writable segment.
 const WRITABLE: u8 = 2;
 
-/// The note with the mapped files (`NT_FILE`).
+/// The kind of the note with the mapped files (`NT_FILE`).
 const FILES: usize = 0x4649_4c45;
 
-/// The note with a thread's registers (`NT_PRSTATUS`).
+/// The kind of a note with a thread's registers (`NT_PRSTATUS`).
 const REGISTERS: usize = 1;
 /// The position of the thread's number in the note with registers.
 const NUMBER: usize = 32;
@@ -37,9 +37,9 @@ const X86_64_BYTES: usize = 336;
 /// DWARF's numbers of the general registers, in the order of the note on x86-64.
 const X86_64_ORDER: [u16; 15] = [15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5];
 
-/// The index of the code's address among the registers of the note on x86-64.
+/// The index of the next instruction's address among the registers of the note on x86-64.
 const X86_64_CODE: usize = 16;
-/// The index of the stack's address.
+/// The index of the stack pointer.
 const X86_64_STACK: usize = 19;
 /// The index of the thread pointer.
 const X86_64_THREAD: usize = 21;
@@ -50,19 +50,19 @@ const AARCH64_BYTES: usize = 392;
 /// The number of general registers on aarch64. The note has them in the order of DWARF's numbers.
 const AARCH64_GENERAL: u16 = 31;
 
-/// The index of the stack's address among the registers of the note on aarch64.
+/// The index of the stack pointer among the registers of the note on aarch64.
 const AARCH64_STACK: usize = 31;
-/// The index of the code's address.
+/// The index of the next instruction's address.
 const AARCH64_CODE: usize = 32;
 
-/// The note with a thread's `TPIDR_EL0` (`NT_ARM_TLS`).
+/// The kind of a note with a thread's `TPIDR_EL0` (`NT_ARM_TLS`).
 const ARM_TLS: usize = 0x401;
 
 /// The processors of supported core files.
 const X86_64: u16 = 62;
 const AARCH64: u16 = 183;
 
-/// The largest number of threads whose thread-locals are read.
+/// The largest number of threads that are read.
 const MOST_THREADS: usize = 1 << 16;
 
 /// The size of a note's header before its name, in bytes.
@@ -159,7 +159,7 @@ impl CoreFile {
         filled && magic == *b"\x7fELF"
     }
 
-    /// The number of bytes of memory that are missing at the end of the file: a limit of the system has cut it off.
+    /// The number of bytes of memory that are missing at the end of the file, if a limit of the system has cut it off.
     ///
     /// # Errors
     ///

@@ -74,7 +74,7 @@ impl ProcessMemory {
         self
     }
 
-    /// Whether the process still exists. After its end, the bytes read are incomplete.
+    /// Whether the process still exists. If it does not, the bytes that were read from it may be incomplete.
     pub fn is_there(&self) -> bool {
         // After the process's end, its list of mappings is empty or missing.
         fs::read(format!("/proc/{}/maps", self.pid)).is_ok_and(|maps| !maps.is_empty())

@@ -3,7 +3,7 @@
 
 use super::MemorySource;
 
-/// The size of a window, and of the largest read through it, in bytes.
+/// The size of a window in bytes. Reads of more than `SMALL` bytes do not use the window.
 const BYTES: usize = 1 << 16;
 const SMALL: u64 = 1 << 12;
 

@@ -130,7 +130,7 @@ impl PlanCache<'_> {
 
     /// `OnceLock { once, value: UnsafeCell<MaybeUninit<T>> }` and
     /// `LazyLock { once, data: UnsafeCell<Data { value, f }> }`: the state of a finished `Once` is 0. In older versions
-    /// of std, the state of a finished `Once` is another number; the value is then not certain.
+    /// of std, 0 is the state of a `Once` that has not started. There, the value of a finished `Once` is not certain.
     fn once(&mut self, id: TypeId, depth: u32) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let number = self.number(0, &info.member(id, "once")?);
@@ -186,7 +186,7 @@ impl PlanCache<'_> {
         Some(self.pointer(at, TargetPlan::Table { entry, mask }))
     }
 
-    /// `LeafNode { keys, vals, len }`. The pointer to the parent does not keep the parent alive.
+    /// `LeafNode { keys, vals, len }`. Leaves out the pointer to the parent: it does not keep the parent alive.
     fn leaf(&mut self, id: TypeId, at: u64, depth: u32) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let len = self.number(at, &info.member(id, "len")?);
@@ -265,9 +265,9 @@ impl PlanCache<'_> {
         Some(vec![PlanStep::AtMost { number: strong, most: 0, then: Vec::new(), otherwise }])
     }
 
-    /// `Slot { stamp, msg }` of a ring, or `Slot { msg, state }` of a list. After a value is read, its word stays as
-    /// a stale word. The stamp of an empty slot is its index plus an even number. The stamp of a slot with a value is
-    /// one larger.
+    /// `Slot { stamp, msg }` of a ring, or `Slot { msg, state }` of a list. After a value is read, its words stay in
+    /// the slot and are stale. The stamp of an empty slot is its index plus an even number. The stamp of a slot with a
+    /// value is one larger.
     fn channel_slot(&mut self, id: TypeId, depth: u32) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let value = info.member(id, "msg")?;

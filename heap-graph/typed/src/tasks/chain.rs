@@ -273,7 +273,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
             let Some(of) = info.type_at(member.of) else { continue };
             let place = FuturePlace { at: tuple.at.saturating_add(member.offset), of, named: false, ..tuple };
             let inside = self.futures(place, depth + 1);
-            // A finished branch has no future.
+            // A branch of `join!` without a future is finished, and does not count.
             if inside.is_empty() && !info.is_maybe_done(of) {
                 all.push(BlockFuture { block: place.block, at: place.at, of, state: None });
             }

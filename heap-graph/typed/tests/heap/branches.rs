@@ -9,7 +9,8 @@ use crate::Victim;
 const SOURCE: &str = include_str!("../victims/branches.rs");
 
 /// A future as text, such as `receive RECEIVE`: its function, and the comment in the line of its `await`. If the
-/// `await` is in a macro's file, the text is `joins START`: the future's start line is the start of the function.
+/// `await` is in a macro's file, the text contains `START` in place of the comment, such as `joins START`: the future's
+/// start line is the start of the function.
 fn short(one: &AwaitedFuture) -> String {
     let own = |place: &&(String, u32)| place.0.ends_with("/tests/victims/branches.rs");
     let place = one.place.as_ref().filter(own).or(one.start.as_ref().filter(own));
@@ -22,7 +23,7 @@ fn short(one: &AwaitedFuture) -> String {
     format!("{name} {}", word.or(starts.then_some("START")).unwrap_or(line))
 }
 
-/// A chain as text, such as `pair PAIR -> Join<..> (3 receive RECEIVE -> Pending<()> | 3 wait WAIT -> Pending<()>)`.
+/// A chain as text, such as `pair PAIR -> Join<..> (3 receive RECEIVE -> Pending<..> | 3 wait WAIT -> Pending<..>)`.
 fn chain(awaits: &[AwaitedFuture], waits_for: Option<&str>, branches: &[TaskBranch]) -> String {
     let last = waits_for.map(|of| match of.split_once('<') {
         Some((name, _)) => format!("{}<..>", name.rsplit("::").next().unwrap()),

@@ -57,7 +57,7 @@ fn containers_hold_what_their_source_says() {
         ("ArcInner<Mutex<Job>>".to_owned(), vec![("Store .job", 1)]),
         ("RcInner<Both<Job>>".to_owned(), vec![("Store .within", 1)]),
         ("[Item<11>]".to_owned(), vec![("ArcInner<Mutex<Job>> .data", 1), ("RcInner<Both<Job>> .value", 1)]),
-        // A weak reference only holds the memory of a dropped value.
+        // A weak reference counts only if the value was dropped: it then holds the value's memory.
         ("RcInner<Item<12>>".to_owned(), vec![("Store .watched", 1)]),
         ("RcInner<Gone>".to_owned(), vec![("Store .gone", 1)]),
         ("[Item<13>]".to_owned(), vec![("Store .instead", 1)]),
@@ -114,8 +114,9 @@ fn cycles_hold_what_they_have() {
     assert_eq!(in_cycles.map(|(_, blocks)| blocks).sum::<u64>(), 20, "{pairs:?}");
 }
 
-/// Only a vector on the stack leads to the values, so its length is unknown. In another arena, the buffers of two vectors
-/// lead to different values in the same bytes. One of the vectors is empty, so the types of these values are unknown.
+/// Only a vector on the stack leads to the values, so its length is unknown. In another arena, the buffers of two
+/// vectors lead to different values in the same bytes. One of the vectors is empty, and its buffer is stale. The heap
+/// does not show which one, so the types of these values are unknown.
 #[test]
 fn values_of_an_arena_are_found_behind_vectors_on_the_stack() {
     let victim = Victim::of("typed_heap_arena");

@@ -6,7 +6,7 @@ use typed_heap::{DebugInfo, ScanMemory, TypedHeap};
 
 use super::{Victim, program};
 
-/// A pseudo-random sequence of numbers (Numerical Recipes' generator).
+/// A pseudo-random sequence of numbers (the generator of Knuth's MMIX).
 fn next(state: &mut u64) -> usize {
     *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
     (*state >> 33) as usize

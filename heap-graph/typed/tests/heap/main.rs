@@ -175,7 +175,7 @@ fn unused_memory_is_found() {
 fn equal_strings_are_found() {
     let victim = Victim::start();
     let scan = ScanMemory::new(&victim.dump).unwrap();
-    // The dump alone lacks the last bytes of the addresses.
+    // The dump alone contains only whole words, so it lacks the last bytes of the e-mail addresses.
     let duplicates = victim.heap(&scan).duplicates(&scan);
     assert!(duplicates.rows.is_empty() && duplicates.unknown_blocks >= 4, "{duplicates:?}");
     if !statics_are_readable() {
@@ -185,7 +185,7 @@ fn equal_strings_are_found() {
     let memory = LayeredMemory::new(&scan, &process);
     let heap = victim.heap(&memory);
     let duplicates = heap.duplicates(&memory);
-    // Four users have the same address, and different names.
+    // Four users have the same e-mail address, and different names.
     let email = "somebody@example.org".len() as u64;
     let row = duplicates.rows.iter().find(|row| row.held_by == "[typed_heap_victim::User].email");
     let row = row.unwrap_or_else(|| panic!("{duplicates:?}"));
@@ -201,11 +201,11 @@ fn statics_are_readable() -> bool {
     runner().is_empty()
 }
 
-/// The number of blocks that statics hold: the users with their names, addresses, session, queue and shapes; the table;
-/// four nodes of keys; the jobs with their array and numbers; the list.
+/// The number of blocks that statics hold: the users with their names, e-mail addresses, session, queue and shapes; the
+/// table; four nodes of keys; the jobs with their array and numbers; the list.
 const HELD_BY_STATICS: usize = (1 + 4 + 4 + 3) + 1 + 4 + (1 + 2 + 1) + 50;
 
-/// The core file contains the tables of the engine, so it needs no other file.
+/// The core file contains the tables of the engine, so its heap needs no dump.
 #[test]
 fn a_core_file_alone_has_all() {
     if !statics_are_readable() {

@@ -99,13 +99,13 @@ fn a_program_without_tasks_has_none() {
     assert_eq!(heap.tasks(&memory, &DominatorTree::new(&graph)), HeapTasks::default());
 }
 
-/// A pseudo-random sequence of numbers (Numerical Recipes' generator).
+/// A pseudo-random sequence of numbers (the generator of Knuth's MMIX).
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
     *state >> 33
 }
 
-/// Memory in which one of 16 bytes is changed.
+/// Memory in which about every sixteenth byte is replaced by a pseudo-random byte.
 #[derive(Debug)]
 struct Damaged<'m>(&'m dyn MemorySource, u64);
 

@@ -129,7 +129,7 @@ fn stacks_hold_blocks() {
     let scan = ScanMemory::new(&victim.dump).unwrap();
     let heap = victim.heap(&LayeredMemory::new(&scan, &core));
     assert_eq!(chain_of(&heap, "[typed_heap_threads::linux::Waiting]"), ["thread 1"]);
-    // `vec!` has allocated the numbers of a boxed array.
+    // `vec!` has allocated the block of the boxed array, so the type of the block is a slice.
     assert_eq!(chain_of(&heap, "[u16]"), ["thread 1", "[typed_heap_threads::linux::Boxed].data"]);
     // The stack of the other thread is unknown.
     let outside = ["held from outside of the heap"];

@@ -1,5 +1,5 @@
-//! Programs that print the type of each of their blocks. They are compiled with optimization, like real programs, and
-//! `libdmd.so` records them.
+//! Programs that write the types of their blocks to a file. They are compiled with optimization, like real programs,
+//! and `libdmd.so` records them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -49,7 +49,7 @@ struct Row {
     wrong: BTreeMap<String, u64>,
 }
 
-/// A program that has printed the types of its blocks.
+/// A program that has written the types of its blocks: construct, address and type.
 struct Witness {
     victim: Victim,
     truth: Vec<(String, u64, String)>,
@@ -186,7 +186,7 @@ fn stale_words_never_win() {
             ("vec![..] after truncate", 4),
         ];
         check(&witness, heap, &expected);
-        // Lists the live words that lead to blocks of another type.
+        // Pointers that seem to be live, but contradict the stack: the stack's type, the pointer's type, the number.
         let contradictions: Vec<_> = heap.agreement().disagreements().collect();
         let expected = [("stale::New", "stale::Old", 3), ("stale::Plain", "stale::Header", 10)];
         assert_eq!(contradictions, expected);
@@ -266,7 +266,7 @@ fn a_little_of_each_has_its_types() {
     });
 }
 
-/// Programs with containers of crates, built like all victims of these tests.
+/// Programs with containers of crates. Cargo builds these programs; `rustc` alone compiles the others of this file.
 #[test]
 fn containers_of_crates_have_their_types() {
     if !statics_are_readable() {

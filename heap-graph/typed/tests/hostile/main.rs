@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use dmd_analyze::image::{FileMapping, read_image};
 use typed_heap::{CoreFile, DebugInfo, MemorySource as _, ProcessMemory};
 
-/// A pseudo-random sequence of numbers (Numerical Recipes' generator).
+/// A pseudo-random sequence of numbers (the generator of Knuth's MMIX).
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
     *state >> 33

@@ -68,7 +68,7 @@ impl Types {
         at
     }
 
-    /// A struct with these members: their types and offsets.
+    /// A struct with these members: their names, types and offsets.
     pub(crate) fn structure<'a>(
         &mut self,
         name: &str,

@@ -55,7 +55,7 @@ fn room<T>() -> Vec<T> {
     Vec::with_capacity(black_box(7))
 }
 
-/// A vector with a buffer of the wrong type.
+/// A vector whose buffer was allocated for another element type.
 #[inline(never)]
 fn taken<T>() -> ManuallyDrop<Vec<T>> {
     let mut room = ManuallyDrop::new(room::<Pair>());

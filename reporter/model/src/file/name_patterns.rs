@@ -8,8 +8,8 @@ use crate::warning::{Warning, WarningKind};
 use crate::reader::{ScanStop, TextScan};
 
 pub(super) const KEY: &str = "normalizeNames";
-/// The maximum number of patterns in a file, and the maximum length of a pattern in bytes. The limits bound the work
-/// of a diff, which tries each pattern on each name.
+/// The maximum number of patterns in a file, and the maximum length of a pattern or replacement in bytes. The limits
+/// bound the work of a diff, which tries each pattern on each name.
 const MAX_COUNT: usize = 100;
 const MAX_LEN: usize = 1000;
 

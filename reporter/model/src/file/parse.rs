@@ -14,7 +14,8 @@ use super::name_patterns::{self, NamePatterns};
 use super::report;
 use super::warning;
 
-/// The largest number of bad reports with their own warnings. The reader counts further bad reports in one warning.
+/// The largest number of dropped reports, and of faulty reports that are kept, with their own warnings. For each of
+/// the two, one warning counts the further reports.
 const MAX_WARNINGS: usize = 1000;
 /// The error shows an unsupported version as written, up to this many characters.
 const MAX_VERSION: usize = 40;

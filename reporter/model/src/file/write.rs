@@ -8,7 +8,7 @@ use crate::json::push_string;
 use crate::process_name::own_process_name;
 use crate::report_set::ReportSet;
 
-/// The writer passes on text in pieces of at least this many bytes.
+/// The writer passes on text in pieces of at least this many bytes, except the last piece.
 const PIECE: usize = 1 << 14;
 
 pub(super) fn document(to: &mut dyn Write, set: &ReportSet) -> io::Result<()> {

@@ -28,7 +28,7 @@ pub struct TextScan<'t> {
 }
 
 impl<'t> TextScan<'t> {
-    /// A cursor at the start of `text`. `last`: the document ends with this text.
+    /// A cursor at the start of `text`. `last` is whether the document ends with this text.
     #[inline]
     pub fn new(text: &'t str, last: bool) -> Self {
         Self { text, at: 0, last }
@@ -206,7 +206,7 @@ impl<'t> TextScan<'t> {
 fn special(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-    // Sets the high bit of each byte below `n`. The result is right up to the first byte below `n`.
+    // Sets the high bit of each byte below `n`. The bits after the first byte below `n` may be wrong.
     let below = |word: u64, n: u8| word.wrapping_sub(ONES * u64::from(n)) & !word & HIGH;
     let equal = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     let (words, rest) = bytes.as_chunks::<8>();

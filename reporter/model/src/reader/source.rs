@@ -51,15 +51,15 @@ impl<R: Read> TextSource<R> {
         Err(ReadError::NoGzip)
     }
 
-    /// Reads more bytes and returns their number; 0 at the end. `so_far` is the number of bytes read before. Errors
-    /// contain this number.
+    /// Reads more bytes and returns their number; 0 at the end. `so_far` is the number of bytes read before. The error
+    /// for truncated compressed data contains this number.
     ///
     /// # Errors
     ///
     /// Returns an error if the reader fails, or if compressed data is damaged or truncated.
     #[cfg_attr(
         not(feature = "gzip"),
-        allow(unused_variables, reason = "only faults of compressed data have a place")
+        allow(unused_variables, reason = "only errors of compressed data contain `so_far`")
     )]
     pub fn read(&mut self, into: &mut [u8], so_far: u64) -> Result<usize, ReadError> {
         loop {

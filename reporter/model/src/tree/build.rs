@@ -1,7 +1,8 @@
 //! Builds the trees of one process: it sorts the paths, then makes one pass with a stack of open prefixes.
 //!
-//! Invariant of the stack: the prefix of each entry ends at a `/`. It is a proper prefix of the next entry's prefix
-//! and of the current path. A node's amount is final when its entry is popped, and is then added to its parent.
+//! Invariant of the stack when the pass opens a leaf: each entry's prefix ends before a `/` of the leaf's path, and
+//! is a proper prefix of the next entry's prefix. A node's amount is final when its entry is popped, and is then added
+//! to its parent.
 
 use std::borrow::Cow;
 
@@ -114,8 +115,8 @@ struct PathSum {
 }
 
 impl PathSum {
-    /// Adds a report. As Firefox does, treats a sum of 0 as "no report yet", and does not count the report in
-    /// `merged`.
+    /// Adds a report. As in Firefox, `merged` counts the report only if the sum of the earlier reports is not 0. The
+    /// first such report counts twice, for the earlier reports.
     fn add(&mut self, amount: i64, presence: Presence) {
         if self.amount != 0 {
             self.merged = self.merged.max(1).saturating_add(1);
@@ -324,7 +325,8 @@ impl<'a> TreePass<'a> {
         id.expect("at most two nodes for each report, and a set has fewer than 2^31 reports")
     }
 
-    /// Adds `heap-unclassified`, which is `heap-allocated` minus all HEAP reports, unless a report has this path.
+    /// Adds `heap-unclassified`: `heap-allocated` minus all HEAP reports under `explicit/`. Adds nothing if a report
+    /// has this path or a path below it.
     fn add_heap_unclassified(&mut self) {
         let Some(&root) = self.process.trees.iter().find(|id| self.path(**id) == "explicit") else { return };
         let Some(heap_allocated) = self.process.line("heap-allocated") else { return };

@@ -119,8 +119,8 @@ impl<'f, 'a> TreeNode<'f, 'a> {
         self.data().reports
     }
 
-    /// The `[N]` that Firefox shows. It is [`reports`](Self::reports) minus the reports that were added while the sum
-    /// was 0. It is 0 if Firefox shows no number.
+    /// The `[N]` that Firefox shows: one more than the number of reports that were added while the sum of the earlier
+    /// reports was not 0. It is 0 if there are no such reports; Firefox then shows no number.
     pub fn merged(self) -> u32 {
         self.data().merged
     }

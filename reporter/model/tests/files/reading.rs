@@ -225,7 +225,7 @@ fn one_very_long_path_is_fine() {
     assert_eq!(set.iter().next().unwrap().path, long);
 }
 
-/// A reader that returns `head`, and then `body` repeatedly until a number of bytes.
+/// A reader that returns `head`, and then `body` repeatedly. It ends after a number of bytes.
 struct Endless {
     head: Vec<u8>,
     body: &'static [u8],

@@ -336,13 +336,13 @@ fn code(block: usize, place: usize, bits: u64) -> u64 {
     ((bits & D) >> 1) | ((second & S) << 1)
 }
 
-/// The tag of a live block that starts here.
+/// The tag of the live block that starts at this address, or [`NO_TAG`].
 #[inline]
 pub(super) fn tag_of(block: usize) -> TagNumber {
     start(block).map_or(NO_TAG, |(leaf, place, bits)| leaf.value(block, code(block, place, bits)) >> 1)
 }
 
-/// Clears the bits of a live block, and returns its tag.
+/// Clears the bits of a live block, and returns its tag, or [`NO_TAG`] for a block without a tag.
 #[inline]
 pub(super) fn remove(block: usize) -> TagNumber {
     let Some((leaf, place, bits)) = start(block) else { return NO_TAG };
@@ -391,7 +391,7 @@ fn last_granule(block: usize) -> Option<usize> {
     }
 }
 
-/// The block with a tag that starts at this address; `None` without a tag.
+/// The tagged block that starts at this address; `None` if no tagged block starts there.
 pub(super) fn at(start: usize) -> Option<TaggedBlock> {
     let (leaf, place, bits) = self::start(start)?;
     let value = leaf.value(start, code(start, place, bits));
@@ -402,7 +402,7 @@ pub(super) fn at(start: usize) -> Option<TaggedBlock> {
     (is_live && value >> 1 != NO_TAG).then_some(TaggedBlock { start, tag: value >> 1, bytes })
 }
 
-/// The block with a tag that contains this address and starts at most `size` bytes before it.
+/// The tagged block that contains this address and starts at most `size` bytes before the address.
 pub(super) fn around(inside: usize, size: usize) -> Option<TaggedBlock> {
     let first = inside.saturating_sub(size) / GRANULE * GRANULE;
     let mut address = inside / GRANULE * GRANULE;

@@ -9,7 +9,7 @@ use core::future::Future;
 use std::error::Error;
 use std::io::{BufRead, Read, Write};
 
-/// Implements `MallocSizeOf` for a `dyn` type, with `Send`, with `Sync` and with both.
+/// Implements `MallocSizeOf` for a `dyn` type, and for the same type with `Send`, with `Sync` and with both.
 macro_rules! hidden_behind {
     ([$($generics:tt)*] $($trait:tt)*) => {
         $crate::measure::impls::dynamic::hidden_behind!(@ [$($generics)*] [$($trait)*]);

@@ -38,7 +38,7 @@ struct CustomError {
 /// access only to the inner box, and computes the size of the outer box. It records the heap of the inner error as
 /// skipped.
 impl MallocSizeOf for io::Error {
-    #[allow(unsafe_code, reason = "names the error's block")]
+    #[allow(unsafe_code, reason = "passes the start of the error's block to `ops.block`")]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let Some(error) = self.get_ref() else { return 0 };
         let outer = ops.enclosing(core::ptr::null::<CustomError>(), Layout::new::<CustomError>());

@@ -2,8 +2,8 @@
 //! the captures as skipped.
 //!
 //! Functions over references of any lifetime (`fn(&A)`, `for<'a> fn(&'a A) -> &'a Ret`) are separate types, and no
-//! single impl can cover all of them. This file lists the usual types, with up to three arguments. With the derive, a
-//! field that is such a pointer needs no impl.
+//! single impl can cover all of them. This file lists the usual types with references, with up to three arguments, and
+//! types without lifetimes, with up to twelve arguments. With the derive, a field that is such a pointer needs no impl.
 
 use crate::measure::impls::dynamic::hidden_behind;
 

@@ -35,7 +35,7 @@ impl<T: MallocSizeOf + ?Sized> MallocSizeOf for BufReader<T> {
 }
 
 impl<W: Write + MallocSizeOf + ?Sized> MallocSizeOf for BufWriter<W> {
-    #[allow(unsafe_code, reason = "names the buffer's block")]
+    #[allow(unsafe_code, reason = "passes the start of the buffer's block to `ops.block`")]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         // SAFETY: the buffer is the `Vec<u8>` that `into_parts` returns. Its bytes start the block, which was
         // allocated for the capacity.

@@ -109,7 +109,7 @@ self::each_entry!([T, S] HashSet<T, S>, &'a T, |set, ops| {
     hash_table(set.capacity(), set.iter(), Layout::new::<T>(), ops)
 });
 
-/// Counts the nodes whose first key is `key`.
+/// The bytes of the node whose first key is `key`; 0 if the key is not the first key of a node.
 #[inline(always)]
 pub(crate) fn node<K, V, R: Reading>(nodes: &mut TreeNodes, key: &K, ops: &mut MallocSizeOfOps<R>) -> usize {
     match nodes.key(key) {

@@ -10,14 +10,14 @@ use crate::measure::prefetch;
 use crate::measure::reading::Reading;
 
 #[inline]
-#[allow(unsafe_code, reason = "names the box's block")]
+#[allow(unsafe_code, reason = "passes the start of the box's block to `ops.block`")]
 fn boxed<T: ?Sized, R: Reading>(value: &T, ops: &mut MallocSizeOfOps<R>) -> usize {
     // SAFETY: the callers below pass the target of a `Box`, which is the start of a block with the value's layout.
     unsafe { ops.block(value, Layout::for_value(value)) }
 }
 
 #[inline]
-#[allow(unsafe_code, reason = "names the box's block")]
+#[allow(unsafe_code, reason = "passes the start of the box's block to `ops.block_with_contents`")]
 fn boxed_and_contents<T: MallocSizeOf + ?Sized, R: Reading>(
     value: &T,
     ops: &mut MallocSizeOfOps<R>,

@@ -50,7 +50,7 @@ macro_rules! each_element {
             }
 
             #[inline]
-            #[allow(unsafe_code, reason = "names the container's block")]
+            #[allow(unsafe_code, reason = "passes the start of the container's block to `ops.block`")]
             fn shallow_size_of_excluding_this<R: Reading>(&self, $ops: &mut MallocSizeOfOps<R>) -> usize {
                 let $this = self;
                 $own
@@ -97,7 +97,7 @@ macro_rules! slice {
     ($($type:ident),*) => {$(
         impl<T: MallocSizeOf> MallocSizeOf for $type<T> {
             #[inline]
-            #[allow(unsafe_code, reason = "names the container's block")]
+            #[allow(unsafe_code, reason = "passes the start of the container's block to `ops.block_with_contents`")]
             fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
                 if R::STEPS || R::NAMES {
                     let own = self.shallow_size_of_excluding_this(ops);

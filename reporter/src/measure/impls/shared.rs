@@ -1,4 +1,5 @@
-//! `Rc` and `Arc`, which own one block. The first walk that reaches the block counts it. A static is not a block.
+//! `Rc` and `Arc`, which own one block. The first walk that reaches the block counts it. An empty `Arc` may point to a
+//! static of std, which is not counted.
 
 use core::ops::Deref;
 use core::pin::Pin;
@@ -11,7 +12,7 @@ use crate::measure::ops::MallocSizeOfOps;
 use crate::measure::reading::Reading;
 
 #[inline]
-#[allow(unsafe_code, reason = "names the pointer's block")]
+#[allow(unsafe_code, reason = "passes the start of the pointer's block to `ops.block`")]
 fn shared<'a, T: ?Sized, R: Reading>(
     value: &'a T,
     strong: impl FnOnce() -> usize,

@@ -57,7 +57,7 @@ macro_rules! lock {
 }
 lock!(Mutex, try_lock; RwLock, try_read;);
 
-/// Measures the value behind `lock`. The guard is dropped before a panic continues, so that the panic does not poison
+/// Measures the value behind a lock. The guard is dropped before a panic continues, so that the panic does not poison
 /// the lock.
 fn held<Lock: ?Sized, T: ?Sized, R: Reading>(
     guard: impl Deref<Target = T>,

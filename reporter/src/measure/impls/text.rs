@@ -12,7 +12,7 @@ macro_rules! text {
     ($($type:ty, $text:ident => $pointer:expr, $capacity:expr;)*) => {$(
         impl MallocSizeOf for $type {
             #[inline]
-            #[allow(unsafe_code, reason = "names the text's block")]
+            #[allow(unsafe_code, reason = "passes the start of the text's block to `ops.block`")]
             fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
                 let $text = self;
                 // SAFETY: std allocates no text of more than `isize::MAX` bytes.

@@ -29,8 +29,8 @@ pub(crate) fn counted<T: ?Sized>(value: &T) -> (Layout, usize) {
 }
 
 /// The address that identifies the block of an `Rc` or `Arc`: the byte before the value, which belongs to the counts.
-/// It is the same for every path and every static type of the walk. The address of the value itself is not suitable:
-/// a value of size 0 may be at the start of the next block.
+/// The address is the same for every path to the block, and for pointers of any type (`Arc<T>`, `Arc<dyn Trait>`).
+/// The address of the value itself is not suitable: a value of size 0 may be at the start of the next block.
 #[inline]
 pub(crate) fn before<T: ?Sized>(value: *const T) -> *const u8 {
     value.cast::<u8>().wrapping_sub(1)
@@ -96,8 +96,8 @@ const NOT_SEEN: u8 = 2;
 
 static START: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-/// Whether blocks of shared pointers start at the distance before their value that [`counted`] computes. The first call
-/// tests it with the declared allocator.
+/// Whether the block of a shared pointer starts before the value, by the offset that [`counted`] computes. The first
+/// call tests this with the declared allocator.
 #[inline]
 pub(crate) fn start_is_known() -> bool {
     match START.load(Ordering::Relaxed) {

@@ -42,7 +42,8 @@ pub(super) fn finish(mut grown: Vec<GrownNode>, bytes: usize) -> Vec<SizeNodeDat
         }
     }
     let mut nodes: Vec<SizeNodeData> = Vec::new();
-    // The indices of the open ancestors in `nodes`, and the nodes that remain.
+    // `open`: the indices in `nodes` of the current node's ancestors. `left`: the nodes still to visit, each with its
+    // depth and name.
     let mut open: Vec<usize> = Vec::new();
     let mut left = vec![(0, 0, short_type_name((grown[0].type_name)()).into())];
     while let Some((id, depth, name)) = left.pop() {

@@ -6,8 +6,8 @@ use super::{SizeNode, SizeTree};
 
 /// The result of [`SizeTree::folded`]; its [`Display`](fmt::Display) writes the text.
 ///
-/// A `;` inside a name becomes `,` and a line break becomes a blank, since `;` and line breaks are separators in this
-/// format.
+/// A `;` inside a name becomes `,` and a control character becomes a blank, since `;` and line breaks are separators in
+/// this format.
 #[derive(Clone, Copy, Debug)]
 pub struct FoldedStacks<'a> {
     pub(super) tree: &'a SizeTree,

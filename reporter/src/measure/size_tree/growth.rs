@@ -52,7 +52,8 @@ struct FoundPart {
     counts: bool,
 }
 
-/// The addresses of the names of type, field and variant, and their lengths with the kind of edge.
+/// The addresses of the function that names the type, of the field's name and of the variant's name. `lengths` contains
+/// the kind of edge and the lengths of the two names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct LinkKey {
     type_name: usize,
@@ -61,7 +62,7 @@ struct LinkKey {
     lengths: usize,
 }
 
-/// The number of recent links, one for each value of the hash; a power of two.
+/// The number of places in each table of recent links (`hot` and `warm`); a power of two.
 const HOT: usize = 256;
 
 #[derive(Debug)]

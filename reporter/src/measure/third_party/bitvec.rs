@@ -18,7 +18,7 @@ use crate::measure::reading::Reading;
 plain!([A: BitViewSized, O: BitOrder] BitArray<A, O>, [T: BitStore, O: BitOrder] BitSlice<T, O>);
 
 impl<T: BitStore, O: BitOrder> MallocSizeOf for BitVec<T, O> {
-    #[allow(unsafe_code, reason = "names the vector's block")]
+    #[allow(unsafe_code, reason = "passes the start of the vector's block to `ops.block`")]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         // The capacity leaves out the unused bits before the first bit. Their number is less than the bits of a word.
         let words = self.capacity().div_ceil(8 * size_of::<T>());
@@ -29,7 +29,7 @@ impl<T: BitStore, O: BitOrder> MallocSizeOf for BitVec<T, O> {
 }
 
 impl<T: BitStore, O: BitOrder> MallocSizeOf for BitBox<T, O> {
-    #[allow(unsafe_code, reason = "names the box's block")]
+    #[allow(unsafe_code, reason = "passes the start of the box's block to `ops.block`")]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let words = self.as_raw_slice();
         // SAFETY: the words are the contents of a `Box<[T]>`, so they start a block with their layout.

@@ -9,7 +9,7 @@ use crate::measure::ops::MallocSizeOfOps;
 use crate::measure::reading::Reading;
 
 impl<const MIN_ALIGN: usize> MallocSizeOf for Bump<MIN_ALIGN> {
-    #[allow(unsafe_code, reason = "goes over the arena's chunks")]
+    #[allow(unsafe_code, reason = "calls the arena's unsafe iterator over its chunks")]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         // The arena gives access only to the sum of all chunks and to the used part of each chunk. The first chunk
         // gets the difference.

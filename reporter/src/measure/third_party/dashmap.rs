@@ -1,5 +1,6 @@
-//! `dashmap`: exact if the program enables dashmap's feature `raw-api`. Without the feature, a `DashMap` is opaque. A
-//! `DashSet` is always opaque. A walk of an opaque map or set would have to wait for locks.
+//! `dashmap`: exact if the program enables dashmap's feature `raw-api`. Without the feature, a `DashMap` is opaque.
+//! `DashSet` and `ReadOnlyView` are always opaque. A walk of a set, or of a map without `raw-api`, would have to wait
+//! for locks.
 
 #[allow(dead_code, reason = "with `raw-api` the methods of `DashMap` take precedence")]
 mod without_raw_api;
@@ -27,7 +28,7 @@ where
     V: MallocSizeOf,
     S: BuildHasher + Clone,
 {
-    #[allow(unsafe_code, reason = "names the map's blocks and goes over its raw tables")]
+    #[allow(unsafe_code, reason = "passes blocks of the map to `ops.block`, and reads its raw tables")]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let shards = self.shards();
         // A map has at least two shards. An empty slice means that the map does not show its shards.

@@ -10,7 +10,7 @@ use crate::measure::malloc_size_of::{MallocSizeOf, MallocSizeOfEach};
 use crate::measure::ops::MallocSizeOfOps;
 use crate::measure::reading::Reading;
 
-/// Counts the block of a table of this many bytes.
+/// Counts the block of a table. `bytes` is the size of the block.
 fn block<T, R: Reading>(inside: Option<&T>, bytes: usize, ops: &mut MallocSizeOfOps<R>) -> usize {
     let inside = inside.map_or(core::ptr::null(), |entry| &raw const *entry);
     // The groups of control bytes need an alignment of at most 16.

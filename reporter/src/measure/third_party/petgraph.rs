@@ -31,7 +31,7 @@ fn array<T>(capacity: usize) -> Layout {
 }
 
 impl<N: MallocSizeOf, E: MallocSizeOf, Ty: EdgeType, Ix: IndexType> MallocSizeOf for Graph<N, E, Ty, Ix> {
-    #[allow(unsafe_code, reason = "names the graph's blocks")]
+    #[allow(unsafe_code, reason = "passes the starts of the graph's blocks to `ops.block`")]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let (nodes, edges) = self.capacity();
         // SAFETY: the nodes are the `Vec` that `into_nodes_edges` returns. They start the `Vec`'s block, which was

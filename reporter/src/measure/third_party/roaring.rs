@@ -10,8 +10,8 @@ use crate::measure::malloc_size_of::MallocSizeOf;
 use crate::measure::ops::MallocSizeOfOps;
 use crate::measure::reading::Reading;
 
-/// A copy of the crate's own `BitmapContainer`: a key, and the size in words of the largest of its three kinds of
-/// store.
+/// A copy of the crate's own `BitmapContainer`, a key and one of three kinds of store, so that the compiler gives both
+/// the same layout.
 #[allow(dead_code, reason = "only its layout is used")]
 struct BitmapContainer {
     key: u16,

@@ -1,6 +1,6 @@
-//! `serde_json`: computed. With its feature `preserve_order`, a map counts only the space of its entries: at least.
-//! With `arbitrary_precision`, numbers are opaque. `RawValue` needs a feature of `serde_json` that this crate does not
-//! enable.
+//! `serde_json`: computed. With its feature `preserve_order`, a map is "at least": it counts only the room that its
+//! entries need. With `arbitrary_precision`, numbers are opaque. `RawValue` needs a feature of `serde_json` that this
+//! crate does not enable.
 
 use std::collections::BTreeMap;
 

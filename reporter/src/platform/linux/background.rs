@@ -10,8 +10,8 @@ use std::os::fd::RawFd;
 use std::sync::OnceLock;
 use std::thread;
 
-/// A provider of threads outside of the C library, for the threads of this crate. A preloaded engine of DMD provides
-/// them.
+/// A provider of threads outside of the C library, for the threads of this crate. A preloaded engine of DMD is such a
+/// provider.
 #[doc(hidden)]
 pub struct ThreadHost {
     /// Starts a thread that receives no signals. False if the system refuses.
@@ -76,7 +76,7 @@ pub(crate) fn may_lock_c_library() -> bool {
 }
 
 impl ThreadHost {
-    /// Starts a thread.
+    /// Starts a thread that receives no signals. The error is `WouldBlock` if the system refuses.
     pub(crate) fn spawn(&self, run: Box<dyn FnOnce() + Send>) -> io::Result<()> {
         if (self.start)(run) { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
     }

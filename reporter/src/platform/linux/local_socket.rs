@@ -1,4 +1,4 @@
-//! A Unix socket that answers this user, the user that started the program, and root. It has its own thread.
+//! A Unix socket that answers this user, the user at the start of listening, and root. It has its own thread.
 //!
 //! After a fork, the child process has a copy of the listening socket, but not the thread. The child closes its copy,
 //! so that no peer connects to a process that does not answer.
@@ -28,7 +28,7 @@ static TO_CLOSE: AtomicI32 = AtomicI32::new(-1);
 /// The inode number of the socket with the descriptor [`TO_CLOSE`].
 static INODE: AtomicU64 = AtomicU64::new(0);
 
-/// Keeps the listening thread running until it is dropped. A process has at most one listener at a time.
+/// Keeps the listening thread running until this value is dropped. A process has at most one listener at a time.
 pub(crate) struct SocketListener(Arc<ListenerState>);
 
 struct ListenerState {
@@ -41,7 +41,7 @@ struct ListenerState {
 }
 
 impl SocketListener {
-    /// Answers at `path`. Calls `answer` on the listening thread, so `answer` must be quick.
+    /// Listens at `path`. Calls `answer` on the listening thread, so `answer` must be quick.
     pub(crate) fn start(path: &Path, answer: impl Fn(Peer) + Send + 'static) -> Result<Self, ListenError> {
         let io = |error| ListenError::Io(path.to_owned(), error);
         let socket = out_of_the_way(bind(path).map_err(io)?);
@@ -93,8 +93,8 @@ impl ListenerState {
         inode(self.socket.as_raw_fd()) == self.inode
     }
 
-    /// Whether a user may send requests: the user of this process, the user that started it, or root. Root can read
-    /// the memory of the process anyway.
+    /// Whether a user may send requests: the user of this process, its user when listening started, or root. Root can
+    /// read the memory of the process anyway.
     fn may_ask(&self, uid: u32) -> bool {
         const ROOT: u32 = 0;
         [ROOT, self.uid, own_uid()].contains(&uid)
@@ -177,7 +177,7 @@ fn inode(descriptor: RawFd) -> u64 {
     unsafe { found.assume_init() }.st_ino
 }
 
-/// Ends a wait for peers.
+/// Makes the listening thread stop waiting for peers.
 #[allow(unsafe_code, reason = "calls the kernel")]
 fn wake(socket: &UnixListener) {
     // SAFETY: `socket` owns an open descriptor.

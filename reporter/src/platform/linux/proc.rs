@@ -1,7 +1,7 @@
 //! Reads the files of `/proc` about this process.
 //!
 //! The kernel writes these files, but programs choose some names in them. So a reader here accepts any contents: it
-//! returns a value or `None`, does not panic, and keeps at most one line.
+//! returns a value or `None`, does not panic, and keeps at most 64 KiB of text at once.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -13,10 +13,10 @@ use std::path::Path;
 /// The longest line that is read as a whole. A path in a line has at most one page of bytes, and the kernel may escape
 /// a byte as four bytes.
 const LONGEST_LINE: u64 = 1 << 16;
-/// The largest size of a file with one value or one line. Real files are far shorter.
+/// The largest size of a short file. Real files are far shorter.
 const SHORT_FILE: u64 = 1 << 16;
 
-/// The text of a short file.
+/// The text of a file, at most [`SHORT_FILE`] bytes.
 pub(super) fn short_file(path: impl AsRef<Path>) -> Option<String> {
     read_short(path.as_ref())
 }

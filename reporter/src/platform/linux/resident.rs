@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
-/// The bytes of the map for each page.
+/// The bytes of a map entry. The map has one entry for each page.
 const ENTRY: u64 = 8;
 /// The bit of an entry whose page is in memory.
 const PRESENT: u64 = 1 << 63;

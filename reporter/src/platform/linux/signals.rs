@@ -45,7 +45,7 @@ pub(crate) fn on_triggers(run: impl Fn(SignalTrigger) + Send + 'static) -> Resul
     handled
 }
 
-/// Restores the default action of both signals, if the handler from [`on_triggers`] is still installed.
+/// Restores the default action of both signals, if this process has called [`on_triggers`] and not yet this function.
 #[allow(unsafe_code, reason = "calls the C library")]
 pub(crate) fn ignore_triggers() {
     if OWNER.load(Ordering::SeqCst) != std::process::id() {

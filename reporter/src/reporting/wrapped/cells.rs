@@ -9,7 +9,7 @@ use super::wrapped;
 use crate::reporting::MemoryReporter;
 
 wrapped!(
-    // A borrowed cell is skipped.
+    // A mutably borrowed cell is skipped.
     [T: MemoryReporter + ?Sized] RefCell<T>, of T: |this, out| match this.try_borrow() {
         Ok(value) => value.collect_reports(out),
         Err(_) => out.skip::<Self>(SkipReason::Borrowed),
@@ -19,7 +19,7 @@ wrapped!(
     [T: MemoryReporter] OnceLock<T>, of T: |this, out| this.get().collect_reports(out);
 );
 
-// A `LazyCell` or `LazyLock` is always skipped if std does not show whether it has a value.
+// If std does not show whether a `LazyCell` or `LazyLock` has a value, the collection warns about it.
 #[cfg(lazy_get)]
 #[allow(clippy::incompatible_msrv, reason = "compiled only if the build script has found the function")]
 mod lazy {

@@ -147,7 +147,8 @@ impl BlockLinks {
             if reached[start] {
                 continue;
             }
-            // Follows the pointers backwards until the walk returns to a block. That block is in a ring.
+            // Follows the pointers backwards until the walk reaches a block for the second time. That block is in a
+            // ring.
             let mut at = start;
             while walked[at] != start {
                 walked[at] = start;

@@ -69,8 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Prints the time that DMD adds to an allocation and its deallocation if DMD is linked but switched off. The added
 /// time is the time of both calls with the program's allocator minus their time with the system's functions in the same
-/// process.
-/// The same difference in the plain program is the error of the measurement.
+/// process. The same difference in the plain program is the error of the measurement.
 fn switched_off(folder: &Path, rounds: usize) -> Result<(), Box<dyn Error>> {
     for name in ["linked", "plain"] {
         let program = Program::new(folder.join(name));

@@ -119,13 +119,13 @@ impl MemoryOwner {
     fn write_tag(&self, f: &mut fmt::Formatter<'_>, lead: &str) -> fmt::Result {
         let path = self.path();
         let callers = self.callers();
+        let tag = if lead.starts_with("or") { "or tag" } else { "tag" };
         if self.in_future {
-            let lead = if lead.starts_with("or") { "or tag" } else { "tag" };
-            writeln!(f, "   {lead} the futures in {callers}:")?;
+            writeln!(f, "   {tag} the futures in {callers}:")?;
             return writeln!(f, "   memory_reporter::tags::Tag::new(\"{path}\").future(FUTURE).await");
         }
         match callers.is_empty() {
-            true => writeln!(f, "   tag the program's call:")?,
+            true => writeln!(f, "   {tag} the call in the program that leads to these blocks:")?,
             false => writeln!(f, "   {lead} {callers}:")?,
         }
         writeln!(f, "   let _tag = memory_reporter::tag(\"{path}\");")

@@ -14,7 +14,7 @@ use crate::records::{Analysis, StackRecord};
 /// The owner of memory, as far as stacks show it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum OwnerKey {
-    /// A type of the program, whose methods allocated.
+    /// A type of the program: the blocks hold its values in an `Arc`, `Rc` or `Box`, or its methods allocated.
     Type(String),
     /// A function of the program that is not a method.
     Function(String),
@@ -106,8 +106,8 @@ impl<'a> SiteFinder<'a> {
         };
         let own_at = if dependency { caller } else { Some(at) };
         let call = own_at.map(named);
-        // The called crate has the outermost library function that the program's function called. Without a function
-        // of the program, this crate runs the thread.
+        // The called crate is the crate of the outermost library function that the program's function called. If no
+        // function of the program is on the stack, the called crate is the crate that runs the thread.
         let is_library = |at: &usize| fold(*at).is_none() && self.is_library(&frames[*at]);
         let called = (at..own_at.unwrap_or(frames.len())).rev().find(is_library);
         let called = called.map_or_else(|| site.module.clone(), |at| frames[at].crate_name().into_owned());
@@ -117,7 +117,8 @@ impl<'a> SiteFinder<'a> {
         {
             foreign.push(arena.clone());
         }
-        // If a dependency allocated, only the called crate counts: the types belong to this crate, or are private.
+        // If a dependency allocated, the called crate replaces the crates of the types: the types belong to the called
+        // crate, or are private.
         let foreign = if dependency { vec![called.clone()] } else { foreign };
         let feature = foreign.first().and_then(|name| feature_for(name));
         let feature = feature.filter(|_| !dependency || called == site.module);
@@ -170,7 +171,7 @@ impl<'a> SiteFinder<'a> {
         for path in name.split(|c| !is_path(c)).filter(|path| !path.starts_with(':') && !path.ends_with(':'))
         {
             let Some((crate_name, rest)) = path.split_once("::") else { continue };
-            // Types of std with a common name, such as `lifecycle::Packet`, keep their module.
+            // The first name may be a module of std: a type with a common name keeps its module (`lifecycle::Packet`).
             let is_crate =
                 rest.contains("::") || self.own.contains(crate_name) || self.others.contains(crate_name);
             if !is_crate && feature_for(crate_name).is_none() {
@@ -226,10 +227,10 @@ fn is_c(function: &str, place: &str) -> bool {
     if has_source { !place.contains(".rs") } else { !function.contains("::") }
 }
 
-/// The collection whose function is outermost in `frames`. Without a collection, the type that the stack names.
+/// The container whose function is outermost in `frames`. Without a container, the type that the stack names.
 fn type_name(frames: &[CallFrame<'_>], verdict: Option<&TypeVerdict>) -> Option<String> {
     if let Some(TypeVerdict::Typed { shape, name, .. }) = verdict {
-        // The outermost collection is not used here: it is the vector from which the program made the box.
+        // The outermost container does not count here: it is the vector from which the program made the box.
         if *shape == BlockShape::BoxedSlice {
             return Some(format!("Box<{name}>"));
         }

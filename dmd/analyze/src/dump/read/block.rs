@@ -116,7 +116,7 @@ impl<R: Read> DumpReader<'_, R> {
         }
         blocks.push(block);
         if let Some(addr) = partial.addr {
-            // Only dumps of scan mode have addresses. The first block without an address ends the list.
+            // Only dumps of scan mode have addresses. The first block without an address ends `scanned`.
             if self.scanned.len() == index {
                 self.scanned.push(BlockContents { addr, words: first_word..self.words.len(), text });
             }
@@ -227,7 +227,8 @@ impl PartialBlock {
         }
     }
 
-    /// Reads the value of a member. The inner error is a fault of the block: the reader stops reading the block.
+    /// Reads the value of a member. Returns the inner error if [`take`](Self::take) must stop at this member: at
+    /// `contents`, which another function reads, or at a fault.
     fn member(
         &mut self,
         key: &str,

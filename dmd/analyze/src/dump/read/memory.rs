@@ -10,7 +10,9 @@ use crate::dump::trace_id::DumpTraceId;
 use crate::error::AnalyzeError;
 
 impl<R: Read> DumpReader<'_, R> {
-    /// An object without a list contains the reason. The reader skips values of another type.
+    /// Reads the object `mappings`: a list of areas, or the reason why the process could not read its memory. The
+    /// reader skips a value that is not an object. In the object, only `changing` and `unreadable` may have another
+    /// type.
     pub(super) fn memory(&mut self) -> Result<(), AnalyzeError> {
         self.memory = None;
         if !self.next_is(b'{')? {

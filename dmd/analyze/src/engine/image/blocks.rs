@@ -97,8 +97,8 @@ fn chain(memory: &ImageMemory<'_>, first: &[u8]) -> Result<Vec<u64>, AnalyzeErro
     Err(damaged("a chain of lines is too long"))
 }
 
-/// The slots of a chain of chunks, by the index of the block's place. A slot contains the word, the requested bytes and
-/// the slop.
+/// The slots of a chain of chunks, by the number of the block's grain in the leaf's part of the heap. A slot contains
+/// the word, the requested bytes and the slop.
 fn slots(memory: &ImageMemory<'_>, mut chunk: u64) -> Result<BTreeMap<u64, [u64; 3]>, AnalyzeError> {
     let mut slots = BTreeMap::new();
     let mut bytes = [0; CHUNK];

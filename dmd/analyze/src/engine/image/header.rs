@@ -1,4 +1,4 @@
-//! Finds the header in writable memory of the program and its libraries.
+//! Finds the header of the engine's tables in writable memory of the program and its libraries.
 
 use dmd_format::tables::{HEADER, HEADER_WITHOUT_THREADS, MAGIC, PLANES, RECORDS_ALL, VERSION};
 
@@ -12,7 +12,7 @@ const PIECE: u64 = 1 << 20;
 /// The maximum number of bytes of writable data that the search reads in one mapping.
 const MOST: u64 = 1 << 28;
 
-/// The places of the tables.
+/// The addresses of the tables, and the number of stacks.
 pub(super) struct TableHeader {
     /// The roots of all planes; 0 for a plane without blocks.
     pub(super) roots: [u64; PLANES],

@@ -33,7 +33,7 @@ impl<'m> ImageMemory<'m> {
         }
     }
 
-    /// Reads words.
+    /// Reads words of 8 bytes.
     pub(super) fn words(&self, address: u64, count: usize) -> Result<Vec<u64>, AnalyzeError> {
         let mut bytes = vec![0; 8 * count];
         self.fill(address, &mut bytes)?;
@@ -41,7 +41,7 @@ impl<'m> ImageMemory<'m> {
     }
 }
 
-/// The words of some bytes.
+/// The words in some bytes. An incomplete last word is left out.
 pub(super) fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes.chunks_exact(8).map(|word| u64_at(word, 0))
 }

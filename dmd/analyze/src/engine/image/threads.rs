@@ -12,8 +12,7 @@ use crate::error::AnalyzeError;
 /// The maximum number of rows of each kind. The engine's tables have no room for more.
 const MOST: u64 = 1 << 20;
 
-/// The offset from the thread pointer at which the C library stores the system's thread number: glibc and musl, on
-/// x86-64.
+/// The offsets from the thread pointer at which glibc and musl store the system's thread number, on x86-64.
 const NUMBERS: [u64; 2] = [720, 48];
 
 pub(super) fn all(

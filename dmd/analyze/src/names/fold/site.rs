@@ -19,7 +19,7 @@ impl FoldedStack {
     /// directly or not, the site is the innermost frame of a runtime or an arena: the outer functions wait for the
     /// executor, and did not ask for the block.
     ///
-    /// If `folds` folds all frames, the site is also the innermost frame of a runtime or an arena. If there is no such
+    /// If `folds` folds all frames, the site is again the innermost frame of a runtime or an arena. If there is no such
     /// frame, the site is the innermost frame that belongs neither to an allocator nor to a collection, or else the
     /// innermost frame that does not belong to an allocator, or else the innermost frame.
     pub(crate) fn fold(frames: &[CallFrame<'_>], folds: &FoldRules) -> Self {

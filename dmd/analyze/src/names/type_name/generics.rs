@@ -13,8 +13,8 @@
 pub struct FunctionName<'t> {
     /// The path of the function without types: the modules, the owner type if the name contains it, and the function.
     pub path: Vec<&'t str>,
-    /// The generic arguments of the owner type, without lifetimes. If the owner has no arguments, the arguments of the
-    /// function.
+    /// The generic arguments of the owner type, without lifetimes. If the owner has no arguments, or if they contain a
+    /// parameter's name such as `T`, the arguments of the function.
     pub arguments: Vec<&'t str>,
     /// Whether the arguments belong to the owner type.
     pub of_owner: bool,

@@ -41,7 +41,7 @@ pub(super) enum ArgumentRule {
 pub(super) enum TypeSource {
     /// The first argument.
     First,
-    /// A slice of the first argument. An argument that is already a slice stays unchanged.
+    /// A slice of the first argument. An argument that is already a slice or `str` stays unchanged.
     Slice,
     /// A slice of the elements of the first argument, an array.
     SliceOfArray,

@@ -29,8 +29,8 @@ pub enum TypeVerdict {
     },
     /// The type is unknown.
     In {
-        /// The path of the innermost function outside of allocators and collections. `None` if no function of the stack
-        /// is known.
+        /// The path of the innermost function outside of allocators and collections. If all known functions are inside
+        /// of them, the innermost known function. `None` if no function of the stack is known.
         function: Option<String>,
     },
 }
@@ -151,7 +151,8 @@ fn typed<'f>(facts: &[&'f FrameFacts], start: usize) -> Option<(&'f FrameType, T
     best
 }
 
-/// Whether an outer function names the same memory more exactly: as a string or as a boxed slice instead of bytes.
+/// Whether an outer function names the same memory at least as exactly: as a string instead of bytes, or as a boxed
+/// slice instead of a buffer.
 fn narrows(known: &FrameType, outer: &FrameType) -> bool {
     let text = |typed: &FrameType| typed.name.replace("[u8]", "str");
     let is_slice = |shape| matches!(shape, BlockShape::Slice | BlockShape::BoxedSlice);

@@ -52,7 +52,7 @@ impl<'g> GrowthText<'g> {
         self.rest(f, shrunk, "that shrank")
     }
 
-    /// The sums of the rows that share one line.
+    /// Writes the number and the sums of rows as one line.
     fn rest<'r>(
         &self,
         f: &mut fmt::Formatter<'_>,

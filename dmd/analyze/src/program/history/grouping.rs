@@ -14,7 +14,7 @@ const MOST: usize = 1000;
 
 /// The holders of each stack that allocated.
 pub(super) struct StackHolders {
-    /// For each stack of the recording: one holder for each key, with its place.
+    /// For each stack of the recording: the index in `all` of its holders, one for each key.
     holders: FxHashMap<u32, usize>,
     all: Vec<Vec<(BlockHolder, String)>>,
     stacks: Vec<(u32, u64)>,
@@ -112,8 +112,8 @@ impl UsageGroups {
         Self { groups, meanings }
     }
 
-    /// The line of the whole heap, and the lines of sites, types and threads. Each list is sorted descending by live
-    /// bytes.
+    /// The line of the whole heap, and the lines of sites, types and threads. Each list is sorted descending by the
+    /// highest live bytes.
     pub(super) fn rows(self, lines: Vec<UsageLine>) -> (UsageLine, [Vec<UsageRow>; 3]) {
         let mut total = None;
         let mut rows = [const { Vec::new() }; 3];

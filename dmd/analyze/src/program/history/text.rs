@@ -247,7 +247,7 @@ impl HistoryText<'_> {
         self.title(
             f,
             &format!(
-                "{:>11}  {:>9}  {:>9}  {:>23}  only grow, by site",
+                "{:>11}  {:>9}  {:>9}  {:>23}  blocks that only grew, by site",
                 "copied", "moves", "blocks", "the largest"
             ),
         )?;
@@ -323,7 +323,7 @@ fn top(class: usize) -> u128 {
     class.checked_sub(1).map_or(0, |power| 1 << power)
 }
 
-/// A power of two in a readable form, such as `64 KiB`.
+/// The largest size of a class in a readable form, such as `64 KiB`.
 fn short_bytes(class: usize) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let power = class.saturating_sub(1);

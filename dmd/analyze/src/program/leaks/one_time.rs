@@ -59,7 +59,7 @@ impl fmt::Display for OneTime {
 
 /// The condition by which a rule recognizes its frames.
 enum OneTimePattern {
-    /// The function's name starts with this text, after marks of types and references.
+    /// The function's name starts with this text, after characters such as `<` and `&`.
     Prefix(&'static [&'static str]),
     /// The function has this name, with or without `@` and a version's name, and its source file is not Rust's.
     Symbol(&'static [&'static str]),
@@ -67,8 +67,8 @@ enum OneTimePattern {
     Module(&'static [&'static str]),
 }
 
-/// The first rule that matches a frame counts. Only frames between the allocator and the program's innermost function
-/// are tested.
+/// The first rule that matches a frame counts. Only the frames inside of the program's innermost function are tested.
+/// If the stack has no function of the program, all frames are tested.
 const RULES: &[(OneTime, OneTimePattern)] = &[
     (
         OneTime::AtExit,
@@ -199,7 +199,7 @@ impl OneTime {
         );
         let inner = if has_program { &frames[..site] } else { frames };
         let rule = RULES.iter().find(|(_, by)| inner.iter().any(|frame| fits(frame, by)));
-        // A frame without a name may belong to the program.
+        // A frame without a function and a module may belong to the program.
         let is_named = frames.iter().all(|frame| frame.function.is_some() || frame.module.is_some());
         rule.map(|(kind, _)| *kind).or((!has_program && is_named).then_some(Self::Start))
     }

@@ -1,5 +1,5 @@
-//! Prints a victim's knowledge about its own blocks: lines with a construct, an address in a block and the block's
-//! type.
+//! Writes a victim's knowledge about its own blocks to a file: lines with a construct, an address in a block and the
+//! block's type.
 //!
 //! `libdmd.so` records the victim. `PROGRAM DUMP TRUTH` writes both files and prints a line, and ends when its
 //! standard input ends.

@@ -2,8 +2,8 @@
 //!
 //! This crate does not enable the feature either, since a feature applies to the whole program. Method resolution
 //! detects the feature. With `raw-api`, the method `shards` of `DashMap` is public and takes precedence over
-//! [`WithoutRawApi::shards`]. Without `raw-api`, only the trait's method is visible. The trait's method returns types
-//! that have the methods that the parent module calls, but no values.
+//! [`WithoutRawApi::shards`]. Without `raw-api`, only the trait's method is visible. It returns an empty slice. The
+//! element type has the methods that the parent module calls, and no value of this type exists.
 
 use core::alloc::Layout;
 use core::convert::Infallible;
@@ -12,7 +12,7 @@ use core::ptr::NonNull;
 
 use dashmap::DashMap;
 
-/// The shards of a `DashMap` that does not show them: an empty slice.
+/// Provides a method `shards` for a `DashMap` without `raw-api`. The method returns an empty slice.
 pub(super) trait WithoutRawApi<K, V> {
     fn shards(&self) -> &[HiddenShard<K, V>] {
         &[]
@@ -21,7 +21,7 @@ pub(super) trait WithoutRawApi<K, V> {
 
 impl<K, V, S> WithoutRawApi<K, V> for DashMap<K, V, S> {}
 
-/// The replacement for a shard, and for all types that a shard returns. It has no values.
+/// Replaces a shard, the guard of a shard, and the table in it. No value of this type exists.
 pub(super) struct HiddenShard<K, V>(Infallible, PhantomData<(K, V)>);
 
 impl<K, V> HiddenShard<K, V> {
