@@ -649,12 +649,20 @@ fn recursion_through_an_associated_type() {
 /// Types with the names of std's types. The type of each field has an impl, although a parameter of the type has none:
 /// the derive must not require more.
 mod with_names_of_std {
+    use std::collections::BTreeMap;
     use std::marker::PhantomData;
+    use std::pin::Pin;
 
     use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading};
 
     #[derive(Default)]
     pub(crate) struct NoImpl;
+
+    #[derive(MallocSizeOf, PartialEq, Eq, PartialOrd, Ord)]
+    pub(crate) struct Key(u8);
+
+    /// Hides from the derive that the argument of a `Pin` is a pointer.
+    type Boxed = Box<u32>;
 
     pub(crate) trait Shape {}
 
@@ -704,6 +712,9 @@ mod with_names_of_std {
         locked: (Mutex<NoImpl>, Vec<NoImpl>),
         map: HashMap<NoImpl, Vec<NoImpl>>,
         boxed: Option<Box<dyn Shape>>,
+        pinned: BTreeMap<Key, Pin<Boxed>>,
+        beside: BTreeMap<Key, Mutex<NoImpl>>,
+        together: Option<(Mutex<NoImpl>, Key)>,
     }
 
     /// The bound is on the whole field, and not on its parts.

@@ -8,7 +8,8 @@
 //!
 //! The derive knows types by their names only, and a user may have a `Vec` of their own. So the condition is the type
 //! of the field itself, and a name only decides which part of this type the error names. Two parts, as in
-//! `HashMap<Key, Value>`, need a condition each: `HashMap<Key, ()>` and `HashMap<(), Value>`.
+//! `HashMap<Key, Value>`, need a condition each: `HashMap<Key, ()>` and `HashMap<(), Value>`. So the derive refuses a
+//! field that is valid only if its type is a user's own `HashMap`, `BTreeMap` or `Result` that does not accept `()`.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
@@ -87,17 +88,28 @@ fn add_parts(ty: &Type, parameters: &[&Ident], has_bounds: bool, blamed: &mut Ve
     }
 }
 
-/// The type with `()` in place of all parts except one.
+/// The type with one of its parts. An argument beside the one with this part becomes `()`, if it has a part of its own.
 fn with_one_part(ty: &Type, kept: usize, parameters: &[&Ident]) -> Type {
     let mut within = ty.clone();
-    let mut nth = 0;
-    visit(&mut within, parameters, &mut true, &mut |part| {
-        if nth != kept {
-            *part = parse_quote!(());
-        }
-        nth += 1;
-    });
+    keep_part(&mut within, kept, parameters);
     within
+}
+
+fn keep_part(ty: &mut Type, kept: usize, parameters: &[&Ident]) {
+    let (TypeContents::Inside(inside) | TypeContents::OfContainer(inside)) = contents(ty, parameters) else {
+        return;
+    };
+    let mut before = 0;
+    for argument in inside {
+        let mut parts = 0;
+        visit(argument, parameters, &mut true, &mut |_| parts += 1);
+        if (before..before + parts).contains(&kept) {
+            keep_part(argument, kept - before, parameters);
+        } else if parts > 0 {
+            *argument = parse_quote!(());
+        }
+        before += parts;
+    }
 }
 
 /// Calls `each` with the parts that may have no impl, and sets `is_std` to `false` for a container that may be another
@@ -184,8 +196,9 @@ const MEASURABLE: [&str; 21] = [
     "isize", "f32", "f64", "PhantomData", "Weak", "NonNull",
 ];
 
-/// Containers of std, the number of arguments that they measure, and whether other crates rarely use the name.
-const CONTAINERS: [(&str, usize, bool); 19] = [
+/// Containers of std, the number of arguments that they measure, and whether other crates rarely use the name. `Pin` is
+/// missing, since it has impls for some pointers only.
+const CONTAINERS: [(&str, usize, bool); 18] = [
     ("Vec", 1, true),
     ("VecDeque", 1, true),
     ("LinkedList", 1, true),
@@ -199,7 +212,6 @@ const CONTAINERS: [(&str, usize, bool); 19] = [
     ("Box", 1, true),
     ("Rc", 1, true),
     ("Arc", 1, false),
-    ("Pin", 1, false),
     ("RefCell", 1, true),
     ("OnceCell", 1, false),
     ("OnceLock", 1, false),
