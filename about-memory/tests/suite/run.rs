@@ -621,7 +621,8 @@ fn a_program_with_its_own_allocator_is_hooked_or_refused_with_the_reason() {
         ("tcmalloc", "TCMallocInternalMalloc", "TCMallocInternalFree"),
     ] {
         let source = own(allocate, free, &format!("{free}(block);"));
-        let line = format!("about-memory: {name} inside the program: 2 functions, 2 references\n");
+        let found = "its blocks are recorded, too (2 functions, 2 references)";
+        let line = format!("about-memory: {name} inside the program: {found}\n");
         assert_eq!(run("its-own", &source, &[]), line);
         assert_eq!(recorded(), 3, "{name}");
         assert!(!leaks().contains("inside the program"), "{}", leaks());

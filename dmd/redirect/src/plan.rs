@@ -117,7 +117,7 @@ impl fmt::Display for AllocatorPlan {
         match &self.plan {
             Ok(plan) => {
                 let (functions, references) = (plan.used_functions(), plan.references.len());
-                write!(f, "{functions} functions, {references} references")
+                write!(f, "its blocks are recorded, too ({functions} functions, {references} references)")
             }
             Err(reason) => write!(f, "{}: {reason}", self.family.gap()),
         }

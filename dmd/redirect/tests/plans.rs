@@ -140,7 +140,10 @@ fn words_and_code_of_x86_64() {
             (0x103f, "free", ReferenceForm::Code(CodeReference::Immediate)),
         ]
     );
-    assert_eq!(lines(&file), ["mimalloc inside the program: 2 functions, 8 references"]);
+    assert_eq!(
+        lines(&file),
+        ["mimalloc inside the program: its blocks are recorded, too (2 functions, 8 references)"]
+    );
 }
 
 #[test]
@@ -197,7 +200,7 @@ fn what_cannot_be_redirected_is_refused() {
     assert!(line.contains("its functions are inlined"), "{line}");
     // Only allocations are called: the program ends without a free.
     let line = &lines(&file(X86_64, &unused, &[CODE], functions))[0];
-    assert_eq!(line, "mimalloc inside the program: 1 functions, 1 references");
+    assert_eq!(line, "mimalloc inside the program: its blocks are recorded, too (1 functions, 1 references)");
     // No function that frees is left.
     let functions = [("mi_malloc", CODE, 1), ("_mi_page", CODE, 0)];
     let line = &lines(&file(X86_64, &unused, &[CODE], &functions))[0];

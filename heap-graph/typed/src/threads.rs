@@ -7,7 +7,7 @@ use dmd_analyze::image::StoppedThread;
 use dmd_analyze::program::FoldRules;
 use dmd_analyze::symbolize::{ResolvedFrames, SymbolOptions};
 use dmd_analyze::{Dump, short_type_name};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use crate::blocks::{BlockIndex, HeapBlock};
 use crate::memory::{MemoryReader, MemorySource};
@@ -19,6 +19,9 @@ const MOST: u64 = 64 << 20;
 /// The largest number of bytes that are read of all stacks. In a damaged core file, many threads may have the same
 /// stack.
 const MOST_OF_ALL: u64 = 4 * MOST;
+
+/// The number of frames that are asked for a function of the program, in each direction.
+const NEAR: usize = 16;
 
 /// The number of bytes before the thread pointer that contain libraries' thread-locals.
 const BEFORE: u64 = 4096;
@@ -39,6 +42,8 @@ pub(crate) struct ThreadWords {
     /// frame.
     by_block: HashMap<u32, ThreadPlace>,
     threads: Vec<StoppedThread>,
+    /// For each thread, addresses in the code of its frames, the innermost first.
+    frames: Vec<Vec<u64>>,
     texts: HashMap<ThreadPlace, String>,
 }
 
@@ -83,6 +88,7 @@ impl ThreadWords {
                 stack.get(usize::try_from(at / 8).ok()?).copied()
             };
             let frames = unwinder.frames(thread, &read);
+            words.frames.push(frames.iter().filter_map(|frame| frame.code).collect());
             for (_, value) in &thread.registers {
                 note(*value, place(frames.first().and_then(|frame| frame.code)));
             }
@@ -110,7 +116,8 @@ impl ThreadWords {
         });
         self.by_block = kept.collect();
         let unwinder = Unwinder::new(dump.modules());
-        let mut wanted: Vec<u64> = self.by_block.values().filter_map(|place| place.code).collect();
+        let places: HashSet<ThreadPlace> = self.by_block.values().copied().collect();
+        let mut wanted: Vec<u64> = places.iter().flat_map(|place| self.frames_near(*place)).collect();
         wanted.sort_unstable();
         wanted.dedup();
         let index_of = |module: &dmd_analyze::LoadedModule| {
@@ -131,10 +138,10 @@ impl ThreadWords {
             frames.look_up(&addresses, dump.modules(), &SymbolOptions::new());
         }
         let folds = FoldRules::new();
-        for place in self.by_block.values() {
-            let threads = &self.threads;
-            self.texts.entry(*place).or_insert_with(|| {
-                let thread = &threads[place.thread as usize];
+        self.texts = places
+            .into_iter()
+            .map(|place| {
+                let thread = &self.threads[place.thread as usize];
                 let mut text = match thread.number {
                     // Debuggers and `about-memory history` show the same number.
                     Some(number) => format!("thread {number}"),
@@ -143,18 +150,25 @@ impl ThreadWords {
                 if !thread.name.is_empty() {
                     text.push_str(&format!(" ({})", thread.name));
                 }
-                let function = place.code.and_then(|code| {
-                    let mut calls = frames.get(code as usize);
-                    let own = frames.get(code as usize).find(|frame| folds.reason(frame).is_none());
-                    own.or_else(|| calls.next())?.function.map(short_type_name)
-                });
-                if let Some(function) = function {
+                // A value that a function of the program passes to std is in a frame of std.
+                let near = || self.frames_near(place).flat_map(|code| frames.get(code as usize));
+                let own = near().find(|frame| folds.reason(frame).is_none());
+                if let Some(function) = own.or_else(|| near().next()).and_then(|frame| frame.function) {
                     text.push_str(": ");
-                    text.push_str(&function);
+                    text.push_str(&short_type_name(function));
                 }
-                text
-            });
-        }
+                (place, text)
+            })
+            .collect();
+    }
+
+    /// Addresses in the code of the frames that may name a place: its own frame, the frames around it from the inside to
+    /// the outside, and then the frames in it from the outside to the inside.
+    fn frames_near(&self, place: ThreadPlace) -> impl Iterator<Item = u64> {
+        let frames = place.code.map_or(&[][..], |_| &self.frames[place.thread as usize]);
+        let at = frames.iter().position(|code| Some(*code) == place.code).unwrap_or(0);
+        let (inside, outside) = frames.split_at(at);
+        outside.iter().take(NEAR).chain(inside.iter().rev().take(NEAR)).copied()
     }
 
     /// The thread that holds a block, for display: `thread 3 (worker): app::serve`.

@@ -183,12 +183,15 @@ fn a_stopped_process_is_read() {
     assert!(waiting.starts_with("thread ") && waiting.contains(" (waiting)"), "{waiting}");
     let [running] = &chain_of(&heap, "table (u32, typed_heap_threads::linux::Running)")[..] else { panic!() };
     assert!(running.starts_with("thread ") && running.contains(" (running)"), "{running}");
+    let captured = chain_of(&heap, "[typed_heap_threads::linux::Captured]");
     assert!(memory.is_stopped());
     signal("-CONT");
     assert!((0..1000).any(|_| {
         thread::sleep(Duration::from_millis(5));
         !memory.is_stopped()
     }));
+    // A frame of std has the closure, and calls it.
+    assert!(captured[0].contains(" (running): typed_heap_threads::linux::"), "{captured:?}");
 }
 
 /// The stack pointer of a waiting thread.

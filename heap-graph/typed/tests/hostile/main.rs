@@ -187,3 +187,12 @@ fn a_process_that_has_ended_is_not_there() {
     assert!(!memory.is_there());
     assert_eq!(memory.read(0x1000, &mut [0]), 0);
 }
+
+/// A dump may name any file as a module. These files have no end, or a read of them waits.
+#[test]
+#[cfg(target_os = "linux")]
+fn files_that_are_no_programs_are_not_mapped() {
+    for path in ["/proc/kmsg", "/proc/self/pagemap", "/dev/zero", "/proc/self"] {
+        assert!(dmd_analyze::symbolize::MappedFile::open(path).is_err(), "{path}");
+    }
+}

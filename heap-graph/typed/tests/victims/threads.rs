@@ -42,6 +42,10 @@ mod linux {
 
     struct Running(u64);
 
+    /// A closure owns these values, and a frame of std has the closure.
+    #[derive(Clone)]
+    struct Captured(u64);
+
     struct Boxed {
         data: Box<[u16; 100]>,
     }
@@ -101,7 +105,8 @@ mod linux {
         let (is_waiting, is_running) = (ready.clone(), ready.clone());
         let named = |name: &str| thread::Builder::new().name(name.to_owned());
         let waiting = named("waiting").spawn(move || wait(&is_waiting, &waits)).expect("a thread");
-        let running = named("running").spawn(move || run(&is_running)).expect("a thread");
+        let captured = vec![Captured(6); 9];
+        let running = named("running").spawn(move || run(&is_running) + captured[0].0).expect("a thread");
         let thread = thread::spawn(move || {
             EAGER.with_borrow_mut(|items| items.resize(5, Item(2)));
             LAZY.with_borrow_mut(|others| others[0].0 = 3);
