@@ -73,7 +73,7 @@ fn record_the_step(folder: &Path, program: &mut Command) {
     succeed(folder, &["save", "--dump", &victim.pid(), "d.json.gz"]);
     assert_eq!(counted(&dump(&folder.join("d.json.gz"))), 4);
     let text = succeed(folder, &["detach", &victim.pid()]);
-    assert!(text.contains("meanwhile it freed 10 blocks from before"), "{text}");
+    assert!(text.contains("the process freed 10 blocks from before"), "{text}");
     victim.end();
 }
 

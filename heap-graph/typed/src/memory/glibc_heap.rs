@@ -4,7 +4,7 @@
 //! chunk's flag says whether a chunk is in use. Chunks in the caches of arenas and threads look as if they were in use,
 //! so they are looked up in the caches. Arenas form a ring, and one of them is in the library's data.
 //!
-//! The structures are those of glibc 2.27 to 2.41. The memory may be a copy that was made while other threads changed
+//! The structures are those of glibc 2.30 to 2.41. The memory may be a copy that was made while other threads changed
 //! the heap. A chunk that contradicts its neighbours ends the walk of its piece of the heap.
 
 use core::cell::RefCell;
