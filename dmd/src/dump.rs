@@ -50,7 +50,7 @@ pub(crate) fn write(output: &DumpOutput, number: usize) -> io::Result<()> {
     let mut file = match file::open(output) {
         Ok(file) => file,
         Err((path, error)) => {
-            log::say_failure(format_args!("can't create {}: {error}", path.display()));
+            log::say(format_args!("can't create {}: {error}", path.display()));
             return Err(error);
         }
     };
@@ -74,7 +74,7 @@ pub(crate) fn write(output: &DumpOutput, number: usize) -> io::Result<()> {
             ));
         }
         Ok(_) => {}
-        Err(error) => log::say_failure(format_args!("  can't write {}: {error}", path.display())),
+        Err(error) => log::say(format_args!("  can't write {}: {error}", path.display())),
     }
     if ENGINE.setup().options.show_dump_stats {
         sizes::say_all();

@@ -85,7 +85,7 @@ pub struct Options {
     pub dump_at_exit: bool,
     /// Also record programs that this process starts, and its forks. Default: yes.
     pub children: bool,
-    /// Write no lines to stderr, except if the process fails or the dump at its end fails. Default: no.
+    /// Write no lines to stderr, except if the process fails or ends in the middle of an allocation. Default: no.
     pub quiet: bool,
     /// Write lines about DMD's work to stderr even if stderr is not a terminal. [`quiet`](Self::quiet) takes
     /// precedence. Default: no.

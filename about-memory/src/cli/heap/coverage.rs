@@ -38,8 +38,9 @@ pub(crate) struct CoverageCommand {
     /// Group the blocks by this.
     #[arg(long, value_enum, default_value_t, value_name = "KEY")]
     by: CoverageGrouping,
-    /// Show the blocks at this time: `peak` or `end`. [default: peak if the heap has shrunk by a tenth since the peak
-    /// and reporters reported a block; otherwise end]
+    /// Show the blocks at this time: `peak`, `end` or a time after the start such as `12.5s` or `1m30s`. A dump has only
+    /// `peak` and `end`. [default: peak if the heap has shrunk by a tenth since the peak and reporters reported a block;
+    /// otherwise end]
     #[arg(long, value_name = "TIME")]
     at: Option<Moment>,
     #[command(flatten)]
