@@ -83,7 +83,7 @@ pub(crate) struct AppliedPlan {
     changes: Vec<MemoryChange>,
     /// The addresses of functions, each with the address of its hook.
     moved: Vec<(usize, usize)>,
-    /// Functions that libraries call, too: first those that free.
+    /// Functions that libraries call, too.
     for_libraries: Vec<ProgramFunction>,
 }
 
@@ -117,11 +117,11 @@ pub(crate) fn apply(
     let mut changes = Vec::new();
     // References to functions that free come first: while other threads run, a hook must free each block that a hook
     // has allocated.
-    let mut references: Vec<&Reference> = plan.references.iter().collect();
-    references.sort_by_key(|reference| {
-        plan.functions[usize::from(reference.function)].function.call != FunctionCall::Free
-    });
-    for reference in references {
+    let is_free = |reference: &&Reference| {
+        plan.functions[usize::from(reference.function)].function.call == FunctionCall::Free
+    };
+    let others = plan.references.iter().filter(|reference| !is_free(reference));
+    for reference in plan.references.iter().filter(is_free).chain(others) {
         let index = usize::from(reference.function);
         if reference.form == ReferenceForm::Word {
             let old = in_memory(plan.functions[index].address);
@@ -140,8 +140,7 @@ pub(crate) fn apply(
         let hook = entries[usize::from(*index)];
         ProgramFunction { function, address: in_memory(*address), hook }
     });
-    let mut for_libraries: Vec<ProgramFunction> = for_libraries.collect();
-    for_libraries.sort_by_key(|program| program.function.call != FunctionCall::Free);
+    let for_libraries = for_libraries.collect();
     let functions = plan.functions.iter().zip(entries).filter(|(_, entry)| *entry != 0);
     let moved = functions.map(|(planned, entry)| (in_memory(planned.address), entry)).collect();
     if has_code && threads == RunningThreads::Stopped {
@@ -195,16 +194,20 @@ pub(crate) fn redirect_library(
         }
     }
     // While other threads run, a block that a hook has allocated must find its end at a hook.
-    words.sort_unstable();
     let mut memory = CodeMemory::open();
-    for (index, at, old) in &words {
-        memory.write(object, MemoryChange::Word { at: *at, old: *old, new: functions[*index].hook });
+    for is_free in [true, false] {
+        for (index, at, old) in &words {
+            let ProgramFunction { function, hook, .. } = functions[*index];
+            if (function.call == FunctionCall::Free) == is_free {
+                memory.write(object, MemoryChange::Word { at: *at, old: *old, new: hook });
+            }
+        }
     }
     words.first().map(|(index, at, _)| (*at, functions[*index].hook))
 }
 
 impl AppliedPlan {
-    /// The functions that libraries call in place of the C library's: first those that free.
+    /// The functions that libraries call in place of the C library's.
     pub(crate) fn for_libraries(&self) -> &[ProgramFunction] {
         &self.for_libraries
     }
