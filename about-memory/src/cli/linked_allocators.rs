@@ -21,6 +21,11 @@ pub(super) fn plan_lines(program: &Path) -> Vec<String> {
     plans.iter().map(|plan| plan.to_string()).collect()
 }
 
+/// Whether `libdmd.so` hooks the `malloc` that a program defines for itself and its libraries.
+pub(super) fn has_hooks_for_malloc(program: &Path) -> bool {
+    plans(program, "").iter().any(|plan| plan.plan.as_ref().is_ok_and(|plan| !plan.for_libraries.is_empty()))
+}
+
 /// Returns a line for each allocator whose blocks are missing in a dump or a recording, a line if blocks from before an
 /// attachment are missing, and a line if ends of blocks are missing.
 pub(super) fn gap_lines(dump: &Dump) -> Vec<String> {

@@ -14,6 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use about_memory::launch::LaunchObstacle;
 use about_memory::live::CopyKeeper;
 use about_memory::{launch, live, nearest_name};
 use clap::{Args, ValueEnum};
@@ -144,7 +145,10 @@ impl RunCommand {
         let failure =
             |reason: String| Failure::File(program.to_string_lossy().into_owned(), anyhow::anyhow!(reason));
         let file = launch::find(program).ok_or_else(|| failure("the program was not found".to_owned()))?;
-        launch::check(&file, &library).map_err(|obstacle| failure(obstacle.to_string()))?;
+        match launch::check(&file, &library) {
+            Err(LaunchObstacle::OwnMalloc) if linked_allocators::has_hooks_for_malloc(&file) => {}
+            checked => checked.map_err(|obstacle| failure(obstacle.to_string()))?,
+        }
         // In the modes `test` and `stress`, the library tests itself instead of recording the program.
         let records = !matches!(self.mode, RecordMode::Test | RecordMode::Stress);
         if records {

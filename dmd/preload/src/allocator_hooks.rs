@@ -15,6 +15,7 @@ use engine::__private::{
     roll_back_move, within_allocator,
 };
 
+use crate::bootstrap;
 use crate::malloc::{recorded_with, stay_on_the_stack};
 
 /// The data of a hook: all null until the hook is taken.
@@ -199,9 +200,16 @@ unsafe extern "C" fn allocate<const SIZE: usize, const COUNT: usize, const GUARD
     e: usize,
     hook: &'static AllocatorHook,
 ) -> usize {
+    let bytes = bytes_of::<SIZE, COUNT>([a, b, c, d, e]);
+    // The C library calls a program's `malloc` on any thread.
+    if is_engine_thread() {
+        let align = if SIZE == 1 && COUNT == NO_COUNT { a } else { 1 };
+        return bootstrap::alloc(bytes, align).expose_provenance();
+    }
     // SAFETY: the program calls the allocator's function with these arguments.
     let block = unsafe { hook.call::<GUARDED>([a, b, c, d, e]) };
-    hook.recorded(block, bytes_of::<SIZE, COUNT>([a, b, c, d, e]))
+    recorded_with(|| hook.size_of(), with_exposed_provenance_mut(block), bytes);
+    block
 }
 
 unsafe extern "C" fn allocate_into(
@@ -248,6 +256,9 @@ unsafe extern "C" fn free<const GUARDED: bool>(
     e: usize,
     hook: &'static AllocatorHook,
 ) -> usize {
+    if bootstrap::owns(with_exposed_provenance(block)) {
+        return 0;
+    }
     if may_be_recorded(block) {
         forget(with_exposed_provenance_mut(block));
     }
@@ -268,6 +279,10 @@ unsafe fn reallocate_by<const GUARDED: bool>(
     arguments: [usize; 5],
     hook: &'static AllocatorHook,
 ) -> usize {
+    // The block may be one of `bootstrap`.
+    if is_engine_thread() {
+        return 0;
+    }
     if !may_be_recorded(block) {
         // SAFETY: the program calls the allocator's function with these arguments.
         return hook.recorded(unsafe { hook.call::<GUARDED>(arguments) }, bytes);

@@ -163,6 +163,18 @@ fn mapped_path(address: usize) -> Option<Vec<u8>> {
     Some(line[line.iter().position(|byte| *byte == b'/')?..].to_vec())
 }
 
+/// Reads a word of an object that may have been unloaded.
+pub(crate) fn read_through_system(place: usize) -> Option<usize> {
+    let mut value = 0_usize;
+    let to = libc::iovec { iov_base: (&raw mut value).cast(), iov_len: size_of::<usize>() };
+    let from =
+        libc::iovec { iov_base: core::ptr::without_provenance_mut(place), iov_len: size_of::<usize>() };
+    let process = std::process::id() as libc::pid_t;
+    // SAFETY: `to` is a place for the word. The kernel checks `from`.
+    let read = unsafe { libc::process_vm_readv(process, &raw const to, 1, &raw const from, 1, 0) };
+    (read == size_of::<usize>() as isize).then_some(value)
+}
+
 /// The size of a page.
 pub(crate) fn page_bytes() -> usize {
     // SAFETY: the function has no precondition.

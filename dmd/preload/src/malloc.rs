@@ -6,6 +6,7 @@
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 use engine::__private::{
     Allocator, OLDER_BLOCKS, PreloadRecording, SizeOf, begin_move, commit_move, forget, has_no_record,
@@ -157,6 +158,14 @@ unsafe fn move_out(block: *mut c_void, bytes: usize) -> *mut c_void {
     moved
 }
 
+/// The program's own `realloc`, or its hook. Null if the program calls the function here.
+static PROGRAM_REALLOC: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+/// Lets [`reallocarray`] call the program's `realloc`, as the C library's function does.
+pub(crate) fn set_program_realloc(function: *mut c_void) {
+    PROGRAM_REALLOC.store(function, Ordering::Relaxed);
+}
+
 /// Behaves as C's function of this name.
 ///
 /// # Safety
@@ -165,8 +174,14 @@ unsafe fn move_out(block: *mut c_void, bytes: usize) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn reallocarray(block: *mut c_void, count: usize, bytes: usize) -> *mut c_void {
     match count.checked_mul(bytes) {
-        // SAFETY: the program passes null or a live block.
-        Some(bytes) => unsafe { realloc(block, bytes) },
+        Some(bytes) => {
+            let own = PROGRAM_REALLOC.load(Ordering::Relaxed);
+            // SAFETY: C fixes the type of `realloc`, and a null pointer becomes `None`.
+            let own: Option<unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void> =
+                unsafe { core::mem::transmute(own) };
+            // SAFETY: the program passes null or a live block.
+            unsafe { own.unwrap_or(realloc)(block, bytes) }
+        }
         None => {
             // SAFETY: the function has no precondition.
             let errno = unsafe { libc::__errno_location() };

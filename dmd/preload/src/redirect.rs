@@ -16,7 +16,7 @@ use std::fs;
 use std::sync::{Mutex, PoisonError};
 
 use crate::injected::{is_attached, program_address, program_function};
-use crate::loaded_objects::page_bytes;
+use crate::loaded_objects::{page_bytes, read_through_system};
 use crate::{
     alone, children, confine, ending, later_objects, malloc, mappings, plugins, programs, thread_counts,
 };
@@ -202,18 +202,6 @@ pub(crate) fn redirect_late_stubs() {
             word(slot.place).store(HOOKS[slot.hook].here.expose_provenance(), Ordering::SeqCst);
         }
     }
-}
-
-/// Reads a word of an object that may have been unloaded.
-fn read_through_system(place: usize) -> Option<usize> {
-    let mut value = 0_usize;
-    let to = libc::iovec { iov_base: (&raw mut value).cast(), iov_len: size_of::<usize>() };
-    let from =
-        libc::iovec { iov_base: core::ptr::without_provenance_mut(place), iov_len: size_of::<usize>() };
-    let process = std::process::id() as libc::pid_t;
-    // SAFETY: `to` is a place for the word. The kernel checks `from`.
-    let read = unsafe { libc::process_vm_readv(process, &raw const to, 1, &raw const from, 1, 0) };
-    (read == size_of::<usize>() as isize).then_some(value)
 }
 
 /// Whether the loader has added objects since the last redirection. Calls the loader.

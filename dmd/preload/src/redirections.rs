@@ -13,7 +13,11 @@ use dmd_redirect::encodings::aarch64 as encoding;
 #[cfg(target_arch = "x86_64")]
 use dmd_redirect::encodings::x86_64 as encoding;
 
-use dmd_redirect::{CodeReference, FunctionCall, RedirectPlan, Reference, ReferenceForm};
+use dmd_redirect::elf::ElfFile;
+use dmd_redirect::{
+    AllocatorFunction, CodeReference, FileImage, FunctionCall, LoadedImage, PlannedFunction, RedirectPlan,
+    Reference, ReferenceForm,
+};
 
 use engine::__private::engine_threads;
 
@@ -79,6 +83,8 @@ pub(crate) struct AppliedPlan {
     changes: Vec<MemoryChange>,
     /// The addresses of functions, each with the address of its hook.
     moved: Vec<(usize, usize)>,
+    /// Functions that libraries call, too.
+    for_libraries: Vec<ProgramFunction>,
 }
 
 /// Redirects all references of a plan.
@@ -94,7 +100,8 @@ pub(crate) fn apply(
     let in_memory = |address: u64| object.distance.wrapping_add(address as usize);
     let mut entries = Vec::new();
     for (index, planned) in plan.functions.iter().enumerate() {
-        let is_used = plan.references.iter().any(|reference| usize::from(reference.function) == index);
+        let is_used = plan.for_libraries.contains(&(index as u16))
+            || plan.references.iter().any(|reference| usize::from(reference.function) == index);
         let take = || {
             let usable_size = plan.usable_size.map(in_memory);
             allocator_hooks::take(
@@ -110,11 +117,11 @@ pub(crate) fn apply(
     let mut changes = Vec::new();
     // References to functions that free come first: while other threads run, a hook must free each block that a hook
     // has allocated.
-    let mut references: Vec<&Reference> = plan.references.iter().collect();
-    references.sort_by_key(|reference| {
-        plan.functions[usize::from(reference.function)].function.call != FunctionCall::Free
-    });
-    for reference in references {
+    let is_free = |reference: &&Reference| {
+        plan.functions[usize::from(reference.function)].function.call == FunctionCall::Free
+    };
+    let others = plan.references.iter().filter(|reference| !is_free(reference));
+    for reference in plan.references.iter().filter(is_free).chain(others) {
         let index = usize::from(reference.function);
         if reference.form == ReferenceForm::Word {
             let old = in_memory(plan.functions[index].address);
@@ -128,10 +135,16 @@ pub(crate) fn apply(
     if let Some(stubs) = stubs {
         stubs.write()?;
     }
+    let for_libraries = plan.for_libraries.iter().map(|index| {
+        let PlannedFunction { function, address } = &plan.functions[usize::from(*index)];
+        let hook = entries[usize::from(*index)];
+        ProgramFunction { function, address: in_memory(*address), hook }
+    });
+    let for_libraries = for_libraries.collect();
     let functions = plan.functions.iter().zip(entries).filter(|(_, entry)| *entry != 0);
     let moved = functions.map(|(planned, entry)| (in_memory(planned.address), entry)).collect();
     if has_code && threads == RunningThreads::Stopped {
-        return Ok(AppliedPlan { changes, moved });
+        return Ok(AppliedPlan { changes, moved, for_libraries });
     }
     let mut memory = CodeMemory::open();
     for (done, change) in changes.iter().enumerate() {
@@ -140,10 +153,65 @@ pub(crate) fn apply(
             return Err(RedirectFailure::Protected);
         }
     }
-    Ok(AppliedPlan { changes, moved })
+    Ok(AppliedPlan { changes, moved, for_libraries })
+}
+
+/// A function that a program's libraries call in place of the C library's, with its hook.
+#[derive(Clone, Copy)]
+pub(crate) struct ProgramFunction {
+    function: &'static AllocatorFunction,
+    pub(crate) address: usize,
+    pub(crate) hook: usize,
+}
+
+/// Redirects a library's references to the program's functions: the words that hold their addresses, and the words that
+/// the library's stubs would set at the first call. Returns a word that was redirected, and its hook.
+pub(crate) fn redirect_library(
+    object: &LoadedObject,
+    file: Option<&ElfFile<'_>>,
+    image: &dyn LoadedImage,
+    functions: &[ProgramFunction],
+) -> Option<(usize, usize)> {
+    let in_memory = |address: u64| object.distance.wrapping_add(address as usize);
+    let mut words: Vec<(usize, usize, usize)> = Vec::new();
+    image.for_each_word(&mut |at, value| {
+        let value = in_memory(value);
+        if let Some(index) = functions.iter().position(|program| program.address == value) {
+            words.push((index, in_memory(at), value));
+        }
+    });
+    for (index, program) in functions.iter().enumerate() {
+        let slots = file.map(|file| FileImage::new(*file).imported_slots(program.function.name.as_bytes()));
+        for at in slots.into_iter().flatten().map(in_memory) {
+            if at.is_multiple_of(8) && object.contains(at) && object.contains(at + 7) {
+                // SAFETY: the word is in a segment of the library, which stays loaded during the call, and aligned.
+                let value = unsafe { AtomicUsize::from_ptr(with_exposed_provenance_mut(at)) };
+                let value = value.load(Ordering::Relaxed);
+                if object.contains(value) {
+                    words.push((index, at, value));
+                }
+            }
+        }
+    }
+    // While other threads run, a block that a hook has allocated must find its end at a hook.
+    let mut memory = CodeMemory::open();
+    for is_free in [true, false] {
+        for (index, at, old) in &words {
+            let ProgramFunction { function, hook, .. } = functions[*index];
+            if (function.call == FunctionCall::Free) == is_free {
+                memory.write(object, MemoryChange::Word { at: *at, old: *old, new: hook });
+            }
+        }
+    }
+    words.first().map(|(index, at, _)| (*at, functions[*index].hook))
 }
 
 impl AppliedPlan {
+    /// The functions that libraries call in place of the C library's.
+    pub(crate) fn for_libraries(&self) -> &[ProgramFunction] {
+        &self.for_libraries
+    }
+
     /// Writes back what was there before. Returns false if the system refused a part.
     pub(crate) fn undo(&self, object: &LoadedObject) -> bool {
         let mut memory = CodeMemory::open();

@@ -5,10 +5,10 @@ use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use engine::__private::{
-    Allocator, PreloadRecording, recording, run_self_test, say, start_preloaded, system_call_at,
+    Allocator, PreloadRecording, recording, run_self_test, start_preloaded, system_call_at,
 };
 
-use crate::{confine, injected};
+use crate::confine;
 
 unsafe extern "C" {
     static environ: *mut *mut c_char;
@@ -26,25 +26,12 @@ pub(crate) fn try_to_start(allocator: Allocator) {
     }
 }
 
-/// Prints a message if the executable defines `malloc` itself: the program then does not call the functions of this
-/// library.
-fn say_if_not_called() {
-    // SAFETY: the literal ends in 0.
-    let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"malloc".as_ptr()) };
-    if injected::file_of(first) != injected::file_of((&raw const STARTED).cast()) {
-        say("the program defines its own malloc: its blocks are not recorded");
-    }
-}
-
 /// Starts unless an earlier call has started. `allocator` is [`THIS_LIBRARY`](crate::malloc::THIS_LIBRARY).
 pub(crate) fn start(environment: *mut *mut c_char, allocator: Allocator) {
     if recording() == PreloadRecording::Undecided && !STARTED.swap(true, Ordering::AcqRel) {
         system_call_at(confine::entry());
         // SAFETY: both callers pass the environment of the process, and `main` has not run, so it is unchanged.
         unsafe { start_preloaded(environment) };
-        if recording() == PreloadRecording::Yes {
-            say_if_not_called();
-        }
         run_self_test(allocator);
     }
 }

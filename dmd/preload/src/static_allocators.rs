@@ -1,22 +1,28 @@
 //! Hooks the allocators that the program and its libraries link statically.
 
 use core::ffi::CStr;
+use core::ptr::with_exposed_provenance_mut;
 use std::sync::{Mutex, PoisonError};
 
-use dmd_redirect::elf::ElfFile;
+use dmd_redirect::elf::{ElfFile, THIS_MACHINE};
 use dmd_redirect::{AllocatorPlan, plan_redirects};
 use engine::__private::{
-    LINKED_MARK, LinkedAllocator, add_linked_allocator, may_record, own_allocations, say,
+    LINKED_MARK, LinkedAllocator, PreloadRecording, add_linked_allocator, may_record, own_allocations,
+    recording, say,
 };
 
-use crate::loaded_objects::{LoadedObject, MappedFile, MemoryImage, PinnedObject, all};
-use crate::redirections::{AppliedPlan, RunningThreads, apply};
+use crate::injected::program_function;
+use crate::loaded_objects::{LoadedObject, MappedFile, MemoryImage, PinnedObject, all, read_through_system};
+use crate::malloc::set_program_realloc;
+use crate::redirections::{AppliedPlan, ProgramFunction, RunningThreads, apply, redirect_library};
 
 /// A loaded file that was looked at.
 struct KnownObject {
     path: Vec<u8>,
     headers: usize,
     distance: usize,
+    /// A word that was redirected to a hook for libraries.
+    word: Option<(usize, usize)>,
     /// An object with hooks stays loaded: the program may have copied the address of a hook.
     _pin: Option<PinnedObject>,
 }
@@ -30,10 +36,25 @@ impl KnownObject {
 /// All files that were looked at. The entry of an unloaded file stays until another file is loaded at its place.
 static KNOWN: Mutex<Vec<KnownObject>> = Mutex::new(Vec::new());
 
+/// The program's functions that libraries call in place of the C library's.
+static FOR_LIBRARIES: Mutex<Vec<ProgramFunction>> = Mutex::new(Vec::new());
+
 /// Hooks the allocators of all loaded files. Called once, before the program's own code runs.
 pub(crate) fn hook_all() {
     if may_record() {
         own_allocations(|| hook_unknown(true, RunningThreads::None));
+    }
+    let own = program_function(c"realloc");
+    if !all().iter().any(|object| is_this_library(object) && !object.contains(own.addr())) {
+        return;
+    }
+    // The program defines these functions itself, so it does not call the functions of this library.
+    let hook = FOR_LIBRARIES.lock().ok().and_then(|functions| {
+        functions.iter().find(|program| program.address == own.addr()).map(|program| program.hook)
+    });
+    set_program_realloc(hook.map_or(own, with_exposed_provenance_mut));
+    if hook.is_none() && recording() == PreloadRecording::Yes {
+        say("the program defines its own malloc: its blocks are not recorded");
     }
 }
 
@@ -46,13 +67,19 @@ fn hook_unknown(is_start: bool, threads: RunningThreads) {
     // In the child of a fork, another thread of the parent may hold the lock for ever.
     let Ok(mut known) = KNOWN.try_lock() else { return };
     let objects = all();
+    let mut for_libraries = FOR_LIBRARIES.lock().map(|functions| functions.clone()).unwrap_or_default();
     for (index, object) in objects.iter().enumerate() {
-        if known.iter().any(|known| known.is(object)) {
+        let is_program = index == 0;
+        let seen = known.iter().find(|known| known.is(object));
+        // A library may have been unloaded, and loaded again at the same place.
+        let is_new_again = |known: &KnownObject| {
+            known.word.is_some_and(|(at, hook)| read_through_system(at).is_some_and(|value| value != hook))
+        };
+        if seen.is_some_and(|known| !is_new_again(known)) {
             continue;
         }
         // Wait until the loader has relocated the object, and keep it loaded.
         let pin = if is_start { None } else { object.pin() };
-        let is_program = index == 0;
         if !is_start && !is_program && pin.is_none() {
             continue;
         }
@@ -62,12 +89,25 @@ fn hook_unknown(is_start: bool, threads: RunningThreads) {
             }
             add_linked_allocator(allocator);
         });
+        if is_program && is_start {
+            for_libraries.extend(applied.iter().flat_map(AppliedPlan::for_libraries));
+            if let Ok(mut functions) = FOR_LIBRARIES.lock() {
+                functions.clone_from(&for_libraries);
+            }
+        }
+        let is_caller = !for_libraries.is_empty() && !is_program && !is_this_library(object);
+        let word = THIS_MACHINE.filter(|_| is_caller).and_then(|machine| {
+            let image = MemoryImage { object, machine, is_relocatable: true };
+            let file = object.file();
+            let elf = file.as_ref().and_then(MappedFile::elf);
+            redirect_library(object, elf.as_ref(), &image, &for_libraries)
+        });
         let LoadedObject { path, distance, .. } = object;
         let (path, headers) = (path.clone(), object.headers());
         // The list has one entry for each place.
         known.retain(|known| known.distance != *distance || known.headers != headers);
         let pin = pin.filter(|_| !applied.is_empty());
-        known.push(KnownObject { path, headers, distance: *distance, _pin: pin });
+        known.push(KnownObject { path, headers, distance: *distance, word, _pin: pin });
     }
 }
 

@@ -210,6 +210,12 @@ impl<'f> ElfFile<'f> {
         if is_program { None } else { self.symbols_of(DYNAMIC_SYMBOLS) }
     }
 
+    /// The symbols that a program defines for itself and its libraries. `None` for a library.
+    pub(crate) fn program_symbols(&self) -> Option<SymbolTable<'f>> {
+        let is_program = self.segments().any(|segment| segment.kind == INTERPRETER);
+        if is_program { self.symbols_of(DYNAMIC_SYMBOLS) } else { None }
+    }
+
     fn symbols_of(&self, kind: u32) -> Option<SymbolTable<'f>> {
         let section = self.sections().find(|section| section.kind == kind)?;
         let names = self.sections().nth(section.link as usize)?;

@@ -317,10 +317,10 @@ const RUST: &[AllocatorFunction] = &[
 
 /// The index of Rust's own functions in [`FAMILIES`]. These functions are hooked only if the program has no other
 /// family.
-pub(crate) const SHIMS: usize = 7;
+pub(crate) const SHIMS: usize = 8;
 
 /// All allocators. The symbols of Rust's own functions differ by compiler; the table contains their plain names.
-pub static FAMILIES: [AllocatorFamily; 8] = [
+pub static FAMILIES: [AllocatorFamily; 9] = [
     AllocatorFamily {
         name: "jemalloc",
         prefix: "_rjem_",
@@ -340,6 +340,17 @@ pub static FAMILIES: [AllocatorFamily; 8] = [
         marker: "je_arena_",
         own_code: &["je_", "experimental_batch_alloc"],
         text: Some(b"/etc/malloc.conf\0"),
+    },
+    // jemalloc in place of the C library's functions.
+    AllocatorFamily {
+        name: "jemalloc",
+        prefix: "",
+        functions: JEMALLOC,
+        usable_size: Some("malloc_usable_size"),
+        unsupported: &[],
+        marker: "mallocx",
+        own_code: &["_rjem_", "je_", "experimental_batch_alloc"],
+        text: None,
     },
     AllocatorFamily {
         name: "mimalloc",

@@ -60,7 +60,7 @@ impl<'f> FileImage<'f> {
     }
 
     /// The addresses of the words into which the loader writes the address of an imported function.
-    pub(crate) fn imported_slots(&self, function: &[u8]) -> Vec<u64> {
+    pub fn imported_slots(&self, function: &[u8]) -> Vec<u64> {
         let (names, symbols) = (self.dynamic(NAMES), self.dynamic(SYMBOLS));
         let (names, symbols) =
             (names.and_then(|at| self.bytes_from(at)), symbols.and_then(|at| self.bytes_from(at)));

@@ -32,6 +32,9 @@ pub struct RedirectPlan {
     pub usable_size: Option<u64>,
     /// Whether the functions are Rust's own. The allocator behind them may call `malloc`.
     pub is_shims: bool,
+    /// The indexes of functions that the program's libraries call, too, in place of the C library's. Empty without
+    /// `malloc`.
+    pub for_libraries: Vec<u16>,
 }
 
 impl RedirectPlan {
@@ -138,7 +141,11 @@ pub fn plan_redirects(
     for (family, functions) in FAMILIES.iter().zip(&found.families).take(SHIMS) {
         plans.extend(plan_family(family, functions, &table, image));
     }
+    let program_symbols = file.program_symbols();
     for plan in &mut plans {
+        if let Ok(redirects) = &mut plan.plan {
+            redirects.for_libraries = exported_functions(&redirects.functions, program_symbols.as_ref());
+        }
         let exported = exported.iter().flat_map(|exported| exported.families.iter().zip(&FAMILIES));
         let mut exported = exported.filter(|(_, family)| core::ptr::eq(*family, plan.family));
         if let Some(index) = exported.find_map(|(found, _)| found.functions.first()).map(|(index, _)| *index)
@@ -152,6 +159,19 @@ pub fn plan_redirects(
         plans.extend(plan_family(&FAMILIES[SHIMS], &found.families[SHIMS], &table, image));
     }
     plans
+}
+
+/// The indexes of the functions that a program exports under the names of the C library's functions.
+fn exported_functions(functions: &[PlannedFunction], symbols: Option<&SymbolTable<'_>>) -> Vec<u16> {
+    let mut found = Vec::new();
+    for symbol in symbols.iter().flat_map(|symbols| symbols.iter()) {
+        let is_symbol = |planned: &PlannedFunction| {
+            planned.address == symbol.address && planned.function.name.as_bytes() == symbol.name
+        };
+        found.extend(functions.iter().position(is_symbol).map(|index| index as u16));
+    }
+    let has_malloc = found.iter().any(|index| functions[usize::from(*index)].function.name == "malloc");
+    if has_malloc { found } else { Vec::new() }
 }
 
 /// The number of words of an image that hold the address of an allocator's function. While the loader still relocates a
@@ -287,7 +307,8 @@ fn references_of(
     let positions: Vec<u64> = matches.iter().map(|found| found.reference.at).collect();
     let is_shims = core::ptr::eq(family, &raw const FAMILIES[SHIMS]);
     for (found, enclosing) in matches.iter().zip(symbols::enclosing(table, &positions)) {
-        if family.is_own_code(enclosing.name) {
+        // A function may have several names.
+        if family.is_own_code(enclosing.name) || addresses.contains(&enclosing.start) {
             continue;
         }
         // Rust calls its own functions through words. Direct calls come from link-time optimization, which inlines some
@@ -337,7 +358,13 @@ fn references_of(
     if !functions.iter().any(|planned| planned.function.call == FunctionCall::Free) {
         return Err(RefusalReason::Inlined);
     }
-    Ok(Some(RedirectPlan { functions, references, usable_size: found.usable_size, is_shims }))
+    Ok(Some(RedirectPlan {
+        functions,
+        references,
+        usable_size: found.usable_size,
+        is_shims,
+        for_libraries: Vec::new(),
+    }))
 }
 
 /// Whether a match in code is certainly an instruction.

@@ -148,6 +148,23 @@ fn programs_of_the_matrix() {
     assert!(checked >= 40, "{checked} programs");
 }
 
+/// The program's `malloc` is the `malloc` of its libraries, too: the C library copies a text.
+#[test]
+fn an_allocator_in_place_of_malloc() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["-DJEMALLOC", "-fno-builtin"];
+    let program = compile(folder.path(), "cc", "own_malloc.c", "own_malloc", &flags);
+    let options = "--mode=live --stacks=full --dump-at-exit --output=own.json";
+    let output = succeed(preloaded(program, options).current_dir(folder.path()));
+    assert_eq!(output.stdout, b"mine\n");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!said.contains("its own malloc"), "{said}");
+    let dump = read_dump(folder.path().join("own.json"));
+    let sizes = [201, 25, 100].map(|bytes| has(&dump, bytes));
+    assert_eq!(sizes, [1, 1, 0], "{}", dump["allocators"]);
+    assert_eq!(dump["dropped"]["frees"], Value::Null);
+}
+
 /// DMD hooks a library with its own allocator when the program first looks up one of the library's functions. The
 /// library stays loaded.
 #[test]
