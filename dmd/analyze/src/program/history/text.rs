@@ -247,7 +247,7 @@ impl HistoryText<'_> {
         self.title(
             f,
             &format!(
-                "{:>11}  {:>9}  {:>9}  {:>23}  blocks that only grew, by site",
+                "{:>11}  {:>9}  {:>9}  {:>23}  only grew, by site",
                 "copied", "moves", "blocks", "the largest"
             ),
         )?;
