@@ -232,7 +232,6 @@ fn end() {
         let Some(mut output) = output.take().filter(RecordingOutput::is_open) else { return };
         output.drain();
         output.mappings();
-        MAPPINGS.hold().stop_log();
         output.nodes();
         output.modules(&modules);
         output.chunk(ChunkKind::Threads, &names);

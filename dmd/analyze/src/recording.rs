@@ -144,8 +144,8 @@ impl Recording {
         Self::open_with(path, &DumpReadOptions::default())
     }
 
-    /// Opens a file. [`DumpReadOptions::max_entries`] is the limit for the sum of chunks, calls on stacks and threads,
-    /// for the live blocks, and for the events in memory.
+    /// Opens a file. [`DumpReadOptions::max_entries`] is the limit for the sum of chunks, calls on stacks, stacks that
+    /// mapped memory, and threads, for the live blocks and mappings, and for the events in memory.
     ///
     /// # Errors
     ///

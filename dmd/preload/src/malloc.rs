@@ -126,11 +126,19 @@ pub(crate) unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mu
         return recorded(AllocatingFunction::Realloc, unsafe { real::realloc(block, bytes) }, bytes);
     }
     let begun = begin_move(block);
+    let older = match begun.has_block() {
+        true => None,
+        // SAFETY: as above.
+        false => unsafe { older_size(block) },
+    };
     // SAFETY: as above.
     let moved = unsafe { real::realloc(block, bytes) };
     if moved.is_null() && bytes != 0 {
         roll_back_move(begun);
         return moved;
+    }
+    if let Some(usable) = older {
+        OLDER_BLOCKS.count_free(usable);
     }
     commit_move(begun);
     recorded(AllocatingFunction::Realloc, moved, bytes)
@@ -222,12 +230,25 @@ unsafe fn free_recorded(block: *mut c_void) {
     stay_on_the_stack();
 }
 
+/// The usable bytes of a block without a record; `None` if the block is not from before an attachment.
+#[cold]
+unsafe fn older_size(block: *mut c_void) -> Option<usize> {
+    if recording() != PreloadRecording::Yes || !OLDER_BLOCKS.is_counting() || passes_by() {
+        return None;
+    }
+    // Another allocator than the C library's may have no function for sizes.
+    // SAFETY: the caller passes a live block, and the function is of the file that has `malloc`.
+    Some(real::size_of(AllocatingFunction::Malloc).map_or(0, |size_of| unsafe { size_of(block) }))
+}
+
 /// Like [`free`], in a process that was running before: also counts the blocks that have no record.
 pub(crate) unsafe extern "C" fn free_attached(block: *mut c_void) {
-    if !block.is_null() && recording() == PreloadRecording::Yes && !passes_by() && !is_recorded(block) {
-        // Another allocator than the C library's may have no function for sizes.
-        // SAFETY: the program passes a live block, and the function is of the file that has `malloc`.
-        let usable = real::size_of(AllocatingFunction::Malloc).map_or(0, |size_of| unsafe { size_of(block) });
+    if !block.is_null()
+        && recording() == PreloadRecording::Yes
+        && !is_recorded(block)
+        // SAFETY: the program passes a live block.
+        && let Some(usable) = unsafe { older_size(block) }
+    {
         OLDER_BLOCKS.count_free(usable);
     }
     // SAFETY: the program passes null or a live block that it does not use again.

@@ -2,7 +2,7 @@
 
 use super::with_caller::with_caller;
 use crate::engine::ENGINE;
-use crate::tables::mappings::MappedRange;
+use crate::tables::mappings::RemovedRanges;
 use crate::tables::stack::Caller;
 
 with_caller!(
@@ -20,26 +20,25 @@ pub fn record_mapping(start: usize, bytes: usize, is_file: bool) {
     record_with_caller(start, bytes, is_file);
 }
 
-/// A mapping that the engine has forgotten, before the kernel removes it.
+/// Mappings that the engine has forgotten, before the kernel removes them.
 #[derive(Debug)]
-#[must_use = "the kernel may not remove the mapping"]
-pub struct ForgottenMapping(Option<MappedRange>);
+#[must_use = "the kernel may not remove the mappings"]
+pub struct ForgottenMapping(RemovedRanges);
 
 impl ForgottenMapping {
-    /// Forgets a mapping.
+    /// Forgets the mappings of a range. An empty range forgets no mapping.
     pub fn new(start: usize, bytes: usize) -> Self {
         Self(ENGINE.forget_mapping(start, bytes))
     }
 
-    /// Whether the mapping has the contents of a file, as far as it was recorded.
+    /// Whether a mapping of the range, or the mapping at the start of an empty range, has the contents of a file, as far
+    /// as it was recorded.
     pub fn is_file(&self) -> bool {
-        self.0.is_some_and(|range| range.is_file)
+        self.0.is_file
     }
 
-    /// Records the mapping again, if [`was_recorded`](Self::was_recorded) is true: the kernel did not remove it.
+    /// Records the mappings again: the kernel did not remove them.
     pub fn restore(self) {
-        if let Some(range) = self.0 {
-            ENGINE.restore_mapping(range);
-        }
+        ENGINE.restore_mapping(&self.0);
     }
 }

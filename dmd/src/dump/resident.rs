@@ -174,14 +174,14 @@ impl MemoryJoin {
         json.number("pageSize", self.pages.page() as u64)?;
         let sum = || self.mappings.all.iter().map(|mapping| mapping.resident).sum();
         json.number("resident", self.mappings.resident.unwrap_or_else(sum))?;
-        if self.mappings.is_changing {
+        let (amounts, is_sum) = self.amounts()?;
+        if self.mappings.is_changing || !is_sum {
             json.boolean("changing", true)?;
         }
         if self.lost > 0 {
             json.number("lost", self.lost)?;
         }
         json.open("list", '[')?;
-        let amounts = self.amounts()?;
         for (area, pages) in self.areas.iter().zip(&amounts) {
             let mapping = &self.mappings.all[area.mapping];
             json.item('{')?;
@@ -232,14 +232,15 @@ impl MemoryJoin {
 
     /// The pages of each area. The kernel's list contains the sum for each mapping; the page map, which is read later,
     /// shows the parts. In the meantime the engine, and perhaps other threads, have touched pages. If the parts of a
-    /// mapping exceed its sum, the difference is subtracted from the engine's areas.
+    /// mapping exceed its sum, the difference is subtracted from the engine's areas. Also returns whether the parts of
+    /// all mappings then are their sums.
     #[cold]
-    fn amounts(&self) -> io::Result<DumpVec<PageBytes>> {
+    fn amounts(&self) -> io::Result<(DumpVec<PageBytes>, bool)> {
         let mut amounts: DumpVec<PageBytes> = pages::list();
         if amounts.try_reserve_exact(self.areas.len()).is_err() {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
-        let mut near = 0;
+        let (mut near, mut is_sum) = (0, true);
         for parts in self.areas.chunk_by(|area, next| area.mapping == next.mapping) {
             let mapping = &self.mappings.all[parts[0].mapping];
             let whole = PageBytes { resident: mapping.resident, swapped: mapping.swapped };
@@ -259,8 +260,10 @@ impl MemoryJoin {
                     late -= taken;
                 }
             }
+            // The kernel does not count huge pages of a reserve among the resident pages.
+            is_sum &= mapping.has_huge_reserve() || late == 0 && sum >= whole.resident;
         }
-        Ok(amounts)
+        Ok((amounts, is_sum))
     }
 }
 

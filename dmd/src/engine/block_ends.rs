@@ -17,6 +17,14 @@ use crate::tables::{observers, thread};
 #[repr(C, align(16))]
 pub struct BlockMove(Option<(usize, TableBlock, BlockReports)>);
 
+impl BlockMove {
+    /// Whether the block had a record.
+    #[inline(always)]
+    pub fn has_block(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
 impl core::fmt::Debug for BlockMove {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_tuple("BlockMove").field(&self.0.map(|(address, ..)| address)).finish()

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::system::slot::{self, Inside};
-use crate::tables::mappings::{MAPPINGS, MappedRange};
+use crate::tables::mappings::{MAPPINGS, MappedRange, RemovedRanges};
 use crate::tables::stack::Caller;
 use crate::tables::thread;
 use crate::tables::trace_id::TraceId;
@@ -23,22 +23,25 @@ impl Engine {
         MAPPINGS.hold().add(MappedRange { start, end, trace, is_file });
     }
 
-    /// Forgets a mapping before the kernel removes it. Returns the mapping if it was recorded as a whole.
+    /// Forgets the mappings of a range before the kernel removes them. An empty range forgets no mapping.
     #[inline(never)]
-    pub(crate) fn forget_mapping(&self, start: usize, bytes: usize) -> Option<MappedRange> {
+    pub(crate) fn forget_mapping(&self, start: usize, bytes: usize) -> RemovedRanges {
         if !self.records() || !slot::has_room() {
-            return None;
+            return RemovedRanges::default();
         }
         // The kernel refuses a range that no program can have.
-        let end = start.checked_add(bytes).filter(|end| *end <= MOST_ADDRESS)?;
-        let _inside = Inside::enter()?;
+        let Some(end) = start.checked_add(bytes).filter(|end| *end <= MOST_ADDRESS) else {
+            return RemovedRanges::default();
+        };
+        let Some(_inside) = Inside::enter() else { return RemovedRanges::default() };
         MAPPINGS.hold().remove(start, end)
     }
 
-    /// Records a mapping again, because the kernel did not remove it.
-    pub(crate) fn restore_mapping(&self, range: MappedRange) {
+    /// Records mappings again, because the kernel did not remove them.
+    pub(crate) fn restore_mapping(&self, removed: &RemovedRanges) {
         if let Some(_inside) = Self::enter_with_room() {
-            MAPPINGS.hold().add(range);
+            let mut table = MAPPINGS.hold();
+            removed.iter().for_each(|range| table.add(range));
         }
     }
 }

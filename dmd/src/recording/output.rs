@@ -187,8 +187,10 @@ impl RecordingOutput {
 
     /// Starts to log the changes of mappings, and writes the mappings of now. `tick` is the start of the recording.
     pub(super) fn start_mappings(&mut self, tick: u64) {
-        MAPPINGS.hold().start_log(tick);
-        self.mappings();
+        if self.is_open() {
+            MAPPINGS.hold().start_log(tick);
+            self.mappings();
+        }
     }
 
     /// Writes the changes of mappings.
@@ -267,6 +269,8 @@ impl RecordingOutput {
     }
 
     fn close(&mut self) {
+        // No later pass takes the log.
+        MAPPINGS.hold().stop_log();
         if let Some(file) = self.file.take() {
             raw_file::close_file(file);
         }

@@ -47,6 +47,13 @@ pub(crate) struct PageMap {
     page: usize,
 }
 
+/// The end of the map at a time. A later run may extend the last run.
+#[derive(Clone, Copy)]
+struct RunMark {
+    runs: usize,
+    end: usize,
+}
+
 /// The request of Linux 6.7, `PAGEMAP_SCAN`.
 const SCAN: libc::Ioctl = 0xc060_6610_u32 as libc::Ioctl;
 
@@ -89,6 +96,9 @@ const SWAPPED: u64 = 1 << 62;
 const FILE: u64 = 1 << 61;
 const EXCLUSIVE: u64 = 1 << 56;
 
+/// The size of an entry of the page map in bytes.
+const ENTRY: usize = size_of::<u64>();
+
 /// The number of entries that are read at once.
 const ENTRIES: usize = 4096;
 
@@ -101,10 +111,13 @@ impl PageMap {
         let mut has_scan = true;
         for wanted in wanted {
             if has_scan {
-                let begun = map.runs.len();
+                let begun = map.mark();
                 match map.scan(&file, &wanted.range) {
                     Ok(resident) if !map.may_have_huge_zeros(&wanted, resident) => continue,
-                    Ok(_) => map.runs.truncate(begun),
+                    Ok(_) => {
+                        map.drop_huge_zeros(&file, &wanted.range, begun)?;
+                        continue;
+                    }
                     // An older kernel, or a sandbox that does not know the request.
                     Err(_) => has_scan = false,
                 }
@@ -116,14 +129,62 @@ impl PageMap {
 
     /// Whether a scan may have counted a huge page of zeros: some kernels do not mark it in scans.
     fn may_have_huge_zeros(&self, wanted: &PagesWanted, resident: u64) -> bool {
-        let huge = (self.page * (self.page / size_of::<u64>())) as u64;
-        wanted.is_anonymous && resident >= wanted.resident + huge
+        wanted.is_anonymous && resident >= wanted.resident + self.huge_page() as u64
+    }
+
+    /// The size of a huge page in bytes: one page of the page table has the entries of its pages.
+    fn huge_page(&self) -> usize {
+        self.page * (self.page / ENTRY)
+    }
+
+    /// Removes huge pages of zeros from the runs of an anonymous mapping. Reads one entry for each huge page that may be
+    /// one: the mapping may also have grown since the kernel counted its pages, and may be very large.
+    #[cold]
+    fn drop_huge_zeros(&mut self, file: &RawFile, range: &Range<usize>, begun: RunMark) -> io::Result<()> {
+        let huge = self.huge_page();
+        let mut found: DumpVec<PageRun> = pages::list();
+        // The scan may have extended the last run of the mapping before.
+        let own = &self.runs[begun.runs.saturating_sub(1)..];
+        if found.try_reserve_exact(own.len()).is_err() {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        found.extend(own.iter().filter(|run| run.end > range.start).copied());
+        self.rewind(begun);
+        for PageRun { start, end, swapped } in found.iter().copied() {
+            let mut begin = start.max(range.start);
+            let mut at = if swapped { end } else { begin.next_multiple_of(huge) };
+            while at.saturating_add(huge) <= end {
+                let mut entry = [0; ENTRY];
+                if !file.read_exact_at(&mut entry, (at / self.page * ENTRY) as u64) {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                if u64::from_ne_bytes(entry) & (PRESENT | FILE) == PRESENT | FILE {
+                    self.add(begin..at, swapped)?;
+                    begin = at + huge;
+                }
+                at += huge;
+            }
+            self.add(begin..end, swapped)?;
+        }
+        Ok(())
+    }
+
+    fn mark(&self) -> RunMark {
+        RunMark { runs: self.runs.len(), end: self.runs.last().map_or(0, |run| run.end) }
+    }
+
+    /// Removes all pages that were added since a mark.
+    fn rewind(&mut self, mark: RunMark) {
+        self.runs.truncate(mark.runs);
+        if let Some(last) = self.runs.last_mut() {
+            last.end = mark.end;
+        }
     }
 
     /// Adds the pages of a range. Returns the bytes in memory.
     #[cold]
     fn scan(&mut self, file: &RawFile, range: &Range<usize>) -> io::Result<u64> {
-        let begun = self.runs.len();
+        let begun = self.mark();
         let mut resident = 0;
         let mut found = [ScannedRange { start: 0, end: 0, categories: 0 }; SCANNED];
         let mut start = range.start as u64;
@@ -145,7 +206,7 @@ impl PageMap {
                 if error.kind() == io::ErrorKind::Interrupted {
                     continue;
                 }
-                self.runs.truncate(begun);
+                self.rewind(begun);
                 return Err(error);
             };
             for range in found.iter().take(count) {
@@ -156,6 +217,7 @@ impl PageMap {
                 }
             }
             if request.walk_end <= start {
+                self.rewind(begun);
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             start = request.walk_end;
@@ -170,12 +232,11 @@ impl PageMap {
     /// mapping without a file.
     #[cold]
     fn read_entries(&mut self, file: &RawFile, wanted: &PagesWanted) -> io::Result<()> {
-        const ENTRY: usize = size_of::<u64>();
         let PagesWanted { range, resident, is_anonymous } = wanted;
-        let begun = self.runs.len();
+        let begun = self.mark();
         let (mut present, mut alike) = (0, 0);
         for counts_alike in [true, false] {
-            self.runs.truncate(begun);
+            self.rewind(begun);
             let mut bytes = [0; ENTRIES * ENTRY];
             let mut at = range.start;
             while at < range.end {
@@ -210,6 +271,9 @@ impl PageMap {
     }
 
     fn add(&mut self, range: Range<usize>, swapped: bool) -> io::Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
         if let Some(last) = self.runs.last_mut()
             && (last.end, last.swapped) == (range.start, swapped)
         {
@@ -364,6 +428,23 @@ mod tests {
             assert_eq!(read, 0);
             // Without huge pages in the system, these are small pages of zeros.
             shape.check(0, &[]);
+        }
+
+        /// A mapping that has grown since the kernel counted its pages, below one whose pages touch it.
+        #[test]
+        fn pages_that_the_kernel_did_not_count_stay() {
+            let mut shape = Shape::new(8 * MIB);
+            shape.bytes().fill(1);
+            let start = shape.0.addr();
+            let wanted = |from: usize, to: usize, resident: usize| PagesWanted {
+                range: start + from..start + to,
+                resident: resident as u64,
+                is_anonymous: true,
+            };
+            let both = [wanted(0, MIB, MIB), wanted(MIB, 8 * MIB, 0)];
+            let map = PageMap::read(both.into_iter()).unwrap();
+            let run = PageRun { start, end: start + 8 * MIB, swapped: false };
+            assert_eq!(map.runs.iter().copied().collect::<Vec<_>>(), [run]);
         }
     }
 }

@@ -33,6 +33,30 @@ impl MappedRange {
     }
 }
 
+/// The maximum number of removed ranges that are kept for a call that fails.
+const MOST_REMOVED: usize = 8;
+
+/// The ranges that were removed from the table, in the order of addresses. Ranges beyond the maximum are missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RemovedRanges {
+    ranges: [Option<MappedRange>; MOST_REMOVED],
+    /// Whether a range has the contents of a file.
+    pub(crate) is_file: bool,
+}
+
+impl RemovedRanges {
+    fn push(&mut self, range: MappedRange) {
+        self.is_file |= range.is_file;
+        if let Some(place) = self.ranges.iter_mut().find(|place| place.is_none()) {
+            *place = Some(range);
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = MappedRange> {
+        self.ranges.iter().flatten().copied()
+    }
+}
+
 /// The maximum number of events that wait for the recording.
 const MOST_EVENTS: usize = 1 << 17;
 
@@ -99,31 +123,45 @@ impl MappingTable {
         self.insert(new);
     }
 
-    /// Removes all addresses of a range. Returns them if one stack has mapped all of them.
-    pub(crate) fn remove(&mut self, start: usize, end: usize) -> Option<MappedRange> {
+    /// Removes all addresses of a range. An empty range removes no address; the result then has the kind of the mapping
+    /// at its start.
+    pub(crate) fn remove(&mut self, start: usize, end: usize) -> RemovedRanges {
+        if start == end {
+            let (part, at) = self.position(start);
+            let there = self.parts.get(part).and_then(|ranges| ranges.get(at));
+            let is_file = there.is_some_and(|range| range.start <= start && range.is_file);
+            return RemovedRanges { is_file, ..RemovedRanges::default() };
+        }
         let (removed, has_changed) = self.cut(start, end);
-        if self.log.is_on && has_changed {
+        // The log contains ranges that had no room in the table. Their ends must not be missing.
+        if self.log.is_on && (has_changed || self.lost > 0) && start < end {
             self.log.push(clock::ticks(), start, end, MappingAction::Unmap);
         }
         removed
     }
 
-    /// Removes all addresses of a range. Returns them if one stack has mapped all of them, and whether there were any.
-    fn cut(&mut self, start: usize, end: usize) -> (Option<MappedRange>, bool) {
+    /// Removes all addresses of a range. Returns the removed ranges, and whether there were any.
+    fn cut(&mut self, start: usize, end: usize) -> (RemovedRanges, bool) {
+        let mut removed = RemovedRanges::default();
         if start >= end {
-            return (None, false);
+            return (removed, false);
         }
         let (mut part, mut at) = self.position(start);
-        let mut removed: Option<(MappedRange, MappedRange)> = None;
-        let mut count = 0;
+        let mut outer: Option<(MappedRange, MappedRange)> = None;
         while let Some(ranges) = self.parts.get_mut(part) {
             let last = ranges.partition_point(|range| range.start < end);
             let is_last = last < ranges.len();
             if at < last {
-                let head = removed.map_or(ranges[at], |(head, _)| head);
-                removed = Some((head, ranges[last - 1]));
-                count += last - at;
-                ranges.drain(at..last);
+                let head = outer.map_or(ranges[at], |(head, _)| head);
+                outer = Some((head, ranges[last - 1]));
+                self.count -= last - at;
+                for range in ranges.drain(at..last) {
+                    removed.push(MappedRange {
+                        start: range.start.max(start),
+                        end: range.end.min(end),
+                        ..range
+                    });
+                }
             }
             if ranges.is_empty() {
                 self.parts.remove(part);
@@ -135,16 +173,14 @@ impl MappingTable {
             }
             at = 0;
         }
-        self.count -= count;
-        let Some((head, tail)) = removed else { return (None, false) };
+        let Some((head, tail)) = outer else { return (removed, false) };
         if head.start < start {
             self.insert(MappedRange { end: start, ..head });
         }
         if tail.end > end {
             self.insert(MappedRange { start: end, ..tail });
         }
-        let is_whole = count == 1 && head.start <= start && end <= head.end;
-        (is_whole.then_some(MappedRange { start, end, ..head }), true)
+        (removed, true)
     }
 
     /// The place of the first range that ends after an address: its part, and its index there.
@@ -280,9 +316,19 @@ mod tests {
                 table.add(MappedRange { start, end, trace, is_file: false });
                 expected[start..end].fill(Some(trace));
             } else {
-                let removed = table.remove(start, end).map(|range| range.trace);
-                assert!(removed.is_none() || expected[start..end].iter().all(|trace| *trace == removed));
-                expected[start..end].fill(None);
+                let removed = table.remove(start, end);
+                let mut pages = [None; PAGES];
+                for range in removed.iter() {
+                    pages[range.start..range.end].fill(Some(range.trace));
+                }
+                let is_whole = removed.ranges[MOST_REMOVED - 1].is_none();
+                assert!(!is_whole || pages[start..end] == expected[start..end]);
+                if is_whole && draw(2) == 0 {
+                    // The call has failed.
+                    removed.iter().for_each(|range| table.add(range));
+                } else {
+                    expected[start..end].fill(None);
+                }
             }
             let mut found = [None; PAGES];
             for range in table.ranges() {
@@ -308,7 +354,7 @@ mod tests {
         assert_eq!((table.ranges().count(), table.lost()), (MOST, 0));
         table.add(range(2 * MOST));
         assert_eq!((table.ranges().count(), table.lost()), (MOST, 1));
-        assert_eq!(table.remove(0, 2 * MOST), None);
+        assert_eq!(table.remove(0, 2 * MOST).iter().count(), MOST_REMOVED);
         assert_eq!((table.ranges().count(), table.parts.len()), (0, 0));
     }
 
@@ -320,7 +366,9 @@ mod tests {
         table.start_log(100);
         table.add(range(8, 12));
         table.remove(20, 30);
-        assert_eq!(table.remove(1, 2), Some(range(1, 2)));
+        assert!(table.remove(1, 2).iter().eq([range(1, 2)]));
+        // An empty range changes no address.
+        assert!(table.remove(2, 2).is_file && !table.remove(1, 1).is_file);
         let log = table.take_log();
         let map = MappingAction::Map { stack: 7, is_file: true };
         let events: Vec<_> =
@@ -330,5 +378,20 @@ mod tests {
         table.stop_log();
         table.add(range(8, 12));
         assert!(table.take_log().events.is_empty());
+    }
+    #[test]
+    fn a_log_has_the_end_of_a_range_without_room() {
+        let mut table = MappingTable::new();
+        let range = |start| MappedRange { start, end: start + 1, trace: TraceId(1), is_file: false };
+        (0..MOST).for_each(|index| table.add(range(2 * index)));
+        table.start_log(1);
+        table.take_log();
+        table.add(range(2 * MOST));
+        table.remove(2 * MOST, 2 * MOST + 1);
+        let starts: Vec<_> =
+            table.take_log().events.iter().map(|event| (event.start, event.action)).collect();
+        let map = MappingAction::Map { stack: 1, is_file: false };
+        let start = 2 * MOST as u64;
+        assert_eq!(starts, [(start, map), (start, MappingAction::Unmap)]);
     }
 }

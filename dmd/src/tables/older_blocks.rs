@@ -1,19 +1,24 @@
 //! The blocks from before an attachment, which have no records: their number of bytes, and how many of them the program
-//! has freed since.
+//! has freed or moved since.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The counts of older blocks.
 #[derive(Debug)]
 pub struct OlderBlocks {
+    is_counting: AtomicBool,
     bytes: AtomicU64,
     freed: AtomicU64,
     freed_bytes: AtomicU64,
 }
 
 /// The counts of this process.
-pub static OLDER_BLOCKS: OlderBlocks =
-    OlderBlocks { bytes: AtomicU64::new(0), freed: AtomicU64::new(0), freed_bytes: AtomicU64::new(0) };
+pub static OLDER_BLOCKS: OlderBlocks = OlderBlocks {
+    is_counting: AtomicBool::new(false),
+    bytes: AtomicU64::new(0),
+    freed: AtomicU64::new(0),
+    freed_bytes: AtomicU64::new(0),
+};
 
 impl OlderBlocks {
     /// Starts to count: an attachment begins. `bytes` are in use; 0 if the allocator keeps no count.
@@ -21,9 +26,16 @@ impl OlderBlocks {
         self.bytes.store(bytes, Ordering::Relaxed);
         self.freed.store(0, Ordering::Relaxed);
         self.freed_bytes.store(0, Ordering::Relaxed);
+        self.is_counting.store(true, Ordering::Relaxed);
     }
 
-    /// Counts a freed block with its usable bytes.
+    /// Whether the process has blocks from before an attachment.
+    #[inline]
+    pub fn is_counting(&self) -> bool {
+        self.is_counting.load(Ordering::Relaxed)
+    }
+
+    /// Counts a block that the program has freed or moved, with its usable bytes.
     pub fn count_free(&self, bytes: usize) {
         self.freed.fetch_add(1, Ordering::Relaxed);
         self.freed_bytes.fetch_add(bytes as u64, Ordering::Relaxed);

@@ -381,7 +381,9 @@ impl Inference<'_, '_, '_> {
         const SMALL: u64 = 40;
         const PAGE: u64 = 4096;
         let block = self.heap.blocks[index];
-        if !block.is_older || self.heap.contents[index].is_some() {
+        // A pointer to the inside of a block fits no size, except the pointer to a table.
+        let may_fit = pointer.value == block.address || matches!(pointer.target, PointerTarget::Table { .. });
+        if !block.is_older || !may_fit || self.heap.contents[index].is_some() {
             return;
         }
         let step = match block.usable {

@@ -154,19 +154,28 @@ impl HeapSource {
                  more types, start the program with DMD=--stacks=full"
             ));
         }
-        // The library of an attachment has no file. Only then blocks exist that DMD did not record.
-        let is_attached = |mapping: &FileMapping| mapping.path.starts_with("/memfd:libdmd.so");
-        if mappings.iter().any(is_attached) {
-            let older = memory.malloc_blocks().map_err(|error| failure(error.into()))?;
-            let older = older.into_iter().map(|block| (block.address, block.usable));
-            let (count, sum) = dump.add_older_blocks(older);
-            say(&match count {
-                0 => format!("process {pid}: blocks from before the attachment are not found, and not shown"),
-                _ => format!(
-                    "process {pid}: {count} blocks ({}) are from before the attachment; only pointers determine their types",
-                    bytes(sum.into())
-                ),
-            });
+        if mappings.iter().any(|mapping| is_attached(mapping, &memory)) {
+            let most = limits.entry_limit().saturating_sub(blocks);
+            match memory.malloc_blocks(most) {
+                Err(TypedError::Dump(AnalyzeError::TooManyEntries(_))) => say(&format!(
+                    "process {pid}: blocks from before the attachment are not shown: there are more than {most}"
+                )),
+                older => {
+                    let older = older.map_err(|error| failure(error.into()))?.into_iter();
+                    let older = older.map(|block| (block.address, block.usable));
+                    let (count, sum) = dump.add_older_blocks(older);
+                    say(&match count {
+                        0 => format!(
+                            "process {pid}: blocks from before the attachment are not found, and not shown"
+                        ),
+                        _ => format!(
+                            "process {pid}: {count} blocks ({}) are from before the attachment; only pointers determine \
+                             their types",
+                            bytes(sum.into())
+                        ),
+                    });
+                }
+            }
         }
         Ok(Self { dump, place: HeapMemory::Process(memory, copy) })
     }
@@ -202,6 +211,22 @@ impl HeapSource {
             }
         }
     }
+}
+
+/// Whether the mapping is of the library of an attachment: a library without a name. Only then blocks exist that DMD did
+/// not record.
+fn is_attached(mapping: &FileMapping, memory: &ProcessMemory) -> bool {
+    // If the system has no files in memory, the file was made in a folder, without a name.
+    let is_unnamed = || {
+        let name = mapping.path.rsplit('/').next().unwrap_or_default();
+        let mut start = [0; 4];
+        name.starts_with('#')
+            && name.ends_with(" (deleted)")
+            && mapping.offset == 0
+            && memory.read(mapping.start, &mut start) == start.len()
+            && start == *b"\x7fELF"
+    };
+    mapping.path.starts_with("/memfd:libdmd.so") || is_unnamed()
 }
 
 fn read(

@@ -1,12 +1,13 @@
 //! The first pass over a recording. It collects all facts, and the places of each thread's events.
 
 use dmd_format::recording::{
-    ChunkKind, ClockReading as ClockPair, EventDecoder, MalformedPayload, MappingDecoder, MappingEvent,
+    ChunkKind, ClockReading as ClockPair, EventDecoder, MalformedPayload, MappingAction, MappingDecoder,
     NodeDecoder, RecordedProcess, RecordingEnd, Watermark, decode_modules, decode_threads,
 };
-use hashbrown::{DefaultHashBuilder, HashMap};
+use hashbrown::{DefaultHashBuilder, HashMap, HashSet};
 
 use super::clock::TickClock;
+use super::mapped::MappingStack;
 use super::source::RecordingSource;
 use super::tree::CallTree;
 use crate::error::AnalyzeError;
@@ -69,8 +70,11 @@ pub(crate) struct RecordingIndex {
     by_number: HashMap<u32, usize, DefaultHashBuilder>,
     /// The places of chunks with blocks that are older than the recording.
     pub(crate) older: Vec<u64>,
-    /// The changes of mappings, sorted by tick.
-    pub(crate) mappings: Vec<MappingEvent>,
+    /// The places of chunks with changes of mappings, in the order of the file. All threads write one log, so this is the
+    /// order of the changes.
+    pub(crate) mappings: Vec<u64>,
+    /// The stacks that mapped memory.
+    pub(crate) mapping_stacks: HashSet<MappingStack, DefaultHashBuilder>,
     pub(crate) end: Option<RecordingEnd>,
     watermark: u64,
     pub(crate) warnings: FileWarnings,
@@ -88,6 +92,7 @@ impl RecordingIndex {
             by_number: HashMap::default(),
             older: Vec::new(),
             mappings: Vec::new(),
+            mapping_stacks: HashSet::default(),
             end: None,
             watermark: 0,
             warnings: FileWarnings::default(),
@@ -118,8 +123,6 @@ impl RecordingIndex {
             thread.chunks.iter_mut().for_each(|chunk| chunk.0 = chunk.0.saturating_sub(start));
             thread.chunks.sort_by_key(|chunk| chunk.0);
         }
-        index.mappings.iter_mut().for_each(|event| event.tick = event.tick.saturating_sub(start));
-        index.mappings.sort_by_key(|event| event.tick);
         index.tree.set_max_frames(index.about.max_frames);
         index.note_the_end();
         Ok(index)
@@ -173,7 +176,10 @@ impl RecordingIndex {
                 self.older.push(offset);
                 Ok(())
             }
-            ChunkKind::Mappings => self.mappings(payload),
+            ChunkKind::Mappings => {
+                self.mappings.push(offset);
+                self.mapping_stacks(payload)
+            }
             ChunkKind::Clock => {
                 ClockPair::decode(payload).map(|pair| pairs.push((pair.tick, pair.nanoseconds)))
             }
@@ -186,7 +192,8 @@ impl RecordingIndex {
         if let Err(error) = read {
             self.warnings.malformed(offset, error);
         }
-        match self.entries + self.tree.len() + self.threads.len() + self.mappings.len() > self.max_entries {
+        let entries = self.entries + self.tree.len() + self.threads.len() + self.mapping_stacks.len();
+        match entries > self.max_entries {
             true => Err(AnalyzeError::TooManyEntries(self.max_entries)),
             false => Ok(()),
         }
@@ -206,12 +213,11 @@ impl RecordingIndex {
         Ok(Ok(()))
     }
 
-    /// Adds changes of mappings up to the first malformed change, or up to the maximum of entries.
-    fn mappings(&mut self, payload: &[u8]) -> Result<(), MalformedPayload> {
+    /// Adds the stacks of changes up to the first malformed change. A chunk has at most as many changes as bytes.
+    fn mapping_stacks(&mut self, payload: &[u8]) -> Result<(), MalformedPayload> {
         for event in MappingDecoder::new(payload) {
-            self.mappings.push(event?);
-            if self.mappings.len() > self.max_entries {
-                break;
+            if let MappingAction::Map { stack, is_file } = event?.action {
+                self.mapping_stacks.insert((stack, is_file));
             }
         }
         Ok(())

@@ -3,9 +3,11 @@
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
-use dmd_format::recording::{MappingAction, MappingEvent};
+use dmd_format::recording::{MappingAction, MappingDecoder, MappingEvent};
 use rustc_hash::FxHashMap;
 
+use super::index::RecordingIndex;
+use super::source::RecordingSource;
 use super::{Moment, Recording};
 use crate::error::AnalyzeError;
 
@@ -79,13 +81,42 @@ impl MappingReplay {
             change(stack, i128::from(end - start));
         }
     }
+
+    fn check(&self, max_entries: usize) -> Result<(), AnalyzeError> {
+        match self.ranges.len() > max_entries {
+            true => Err(AnalyzeError::TooManyEntries(max_entries)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Calls `each` for the changes of mappings up to a tick, in their order. Reads one chunk at a time. The first pass has
+/// already warned about malformed changes.
+fn for_each_change(
+    source: &mut RecordingSource,
+    index: &RecordingIndex,
+    last: u64,
+    mut each: impl FnMut(&MappingEvent) -> Result<(), AnalyzeError>,
+) -> Result<(), AnalyzeError> {
+    // The ticks of two processors may differ a little.
+    let mut latest = 0;
+    for offset in &index.mappings {
+        let Some(payload) = source.payload(*offset)? else { continue };
+        for event in MappingDecoder::new(&payload).map_while(Result::ok) {
+            latest = event.tick.saturating_sub(index.about.tick).max(latest);
+            if latest > last {
+                return Ok(());
+            }
+            each(&MappingEvent { tick: latest, ..event })?;
+        }
+    }
+    Ok(())
 }
 
 impl Recording {
     /// The stacks that mapped memory.
     pub(crate) fn mapping_stacks(&self) -> Vec<MappingStack> {
-        let stacks: BTreeSet<MappingStack> =
-            self.index.mappings.iter().filter_map(|event| stack(event.action)).collect();
+        let stacks: BTreeSet<MappingStack> = self.index.mapping_stacks.iter().copied().collect();
         stacks.into_iter().collect()
     }
 
@@ -103,11 +134,12 @@ impl Recording {
         let mut now: Vec<(u64, usize)> = vec![(0, 0); lines.len()];
         let mut replay = MappingReplay::default();
         let mut is_after_peak = false;
-        for event in &self.index.mappings {
+        let (clock, max_entries) = (&self.index.clock, self.max_entries);
+        for_each_change(&mut self.source, &self.index, u64::MAX, |event| {
             if event.tick > whole.peak.tick && !core::mem::replace(&mut is_after_peak, true) {
                 lines.iter_mut().zip(&now).for_each(|(line, now)| line.at_peak = now.0);
             }
-            let time = u128::from(self.index.clock.nanoseconds(event.tick));
+            let time = u128::from(clock.nanoseconds(event.tick));
             let step = (time * steps as u128 / (u128::from(length) + 1)) as usize;
             let step = step.min(steps.saturating_sub(1));
             let group = |stack: &MappingStack| groups.get(stack).map(|group| group + 1);
@@ -132,7 +164,8 @@ impl Recording {
                 line.live[step] = line.live[step].max(now[at].0);
                 line.highest = line.highest.max(now[at].0);
             }
-        }
+            replay.check(max_entries)
+        })?;
         for (line, now) in lines.iter_mut().zip(now) {
             fill(line, now, steps);
             line.at_end = now.0;
@@ -154,12 +187,14 @@ impl Recording {
         };
         let mut replay = MappingReplay::default();
         let mut mappings: FxHashMap<MappingStack, u64> = FxHashMap::default();
-        for event in self.index.mappings.iter().take_while(|event| event.tick <= last) {
+        let max_entries = self.max_entries;
+        for_each_change(&mut self.source, &self.index, last, |event| {
             if let Some(stack) = stack(event.action) {
                 *mappings.entry(stack).or_default() += 1;
             }
             replay.apply(event, |_, _| {});
-        }
+            replay.check(max_entries)
+        })?;
         let mut kept: BTreeMap<MappingStack, KeptMappings> = BTreeMap::new();
         for (start, range) in replay.ranges.iter().filter(|(_, range)| range.since > 0) {
             let time = self.index.clock.time(range.since);

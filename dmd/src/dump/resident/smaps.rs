@@ -31,7 +31,12 @@ impl KernelMapping {
 
     /// Whether the mapping has pages in memory or in swap.
     pub(super) fn has_pages(&self) -> bool {
-        self.resident + self.swapped + self.huge_private + self.huge_shared > 0
+        self.resident + self.swapped > 0 || self.has_huge_reserve()
+    }
+
+    /// Whether the mapping has huge pages of the system's reserve.
+    pub(super) fn has_huge_reserve(&self) -> bool {
+        self.huge_private + self.huge_shared > 0
     }
 
     pub(super) fn is_writable(&self) -> bool {

@@ -4,8 +4,9 @@
 //! chunk's flag says whether a chunk is in use. Chunks in the caches of arenas and threads look as if they were in use,
 //! so they are looked up in the caches. Arenas form a ring, and one of them is in the library's data.
 //!
-//! The structures are those of glibc 2.30 to 2.41. The memory may be a copy that was made while other threads changed
-//! the heap. A chunk that contradicts its neighbours ends the walk of its piece of the heap.
+//! The structures are those of glibc 2.27 to 2.41. Other versions have other caches. Then no cache is found, and the
+//! search finds no blocks, since it would take cached blocks for blocks in use. The memory may be a copy that was made
+//! while other threads changed the heap. A chunk that contradicts its neighbours ends the walk of its piece of the heap.
 
 use core::cell::RefCell;
 
@@ -56,15 +57,34 @@ const HEAP_ALIGNMENT: u64 = 64 << 20;
 const MOST_ARENAS: usize = 4096;
 const MOST_PIECES: usize = 1 << 16;
 
-// A thread's cache: the counts of its lists, then the first block of each.
-const CACHE_BYTES: u64 = 0x290;
+/// The most bytes of the library's data that are searched. The kernel may have joined its last part with other mappings.
+const MOST_DATA: u64 = 1 << 20;
+
+/// A thread's cache: the counts of its lists, then the first block of each.
+#[derive(Clone, Copy)]
+struct CacheLayout {
+    /// The size of the cache's chunk.
+    chunk: u64,
+    /// The size of a count.
+    count: u64,
+}
+
+/// The layouts since glibc 2.30, and before.
+const CACHES: [CacheLayout; 2] =
+    [CacheLayout { chunk: 0x290, count: 2 }, CacheLayout { chunk: 0x250, count: 1 }];
 const CACHE_LISTS: u64 = 64;
 const MOST_CACHED: u64 = 1 << 16;
 
-/// The blocks in use; empty if no arena is found.
-pub(super) fn blocks_in_use(memory: &dyn MemorySource, ranges: &HeapRanges) -> Vec<MallocBlock> {
-    let mut walk = HeapWalk { memory, piece: RefCell::new((0, Vec::new())), chunks: Vec::new() };
-    let Some(main) = ranges.data.iter().find_map(|range| walk.main_arena(*range)) else { return Vec::new() };
+/// The blocks in use; empty if no arena or no cache is found. `None` if there are more than `most` chunks.
+pub(super) fn blocks_in_use(
+    memory: &dyn MemorySource,
+    ranges: &HeapRanges,
+    most: usize,
+) -> Option<Vec<MallocBlock>> {
+    let mut walk = HeapWalk { memory, piece: RefCell::new((0, Vec::new())), chunks: Vec::new(), most };
+    let Some(main) = ranges.data.iter().find_map(|range| walk.main_arena(*range)) else {
+        return Some(Vec::new());
+    };
     let mut arenas = vec![main];
     while let Some(next) = walk.word(arenas[arenas.len() - 1].wrapping_add(NEXT))
         && !arenas.contains(&next)
@@ -75,13 +95,20 @@ pub(super) fn blocks_in_use(memory: &dyn MemorySource, ranges: &HeapRanges) -> V
     if let Some((start, end)) = ranges.heap {
         walk.piece(start, end);
     }
-    arenas[1..].iter().for_each(|arena| walk.heaps(*arena));
+    let mut heaps = HashSet::new();
+    arenas[1..].iter().for_each(|arena| walk.heaps(*arena, &mut heaps));
     for (start, end) in &ranges.anonymous {
         walk.mapped(*start, *end);
     }
-    let free = walk.cached(&arenas);
+    if walk.chunks.len() > most {
+        return None;
+    }
+    // The first chunk of the heap is the cache of the first thread, which may be empty.
+    let first = ranges.heap.and_then(|(start, _)| walk.chunks.iter().find(|(chunk, _)| *chunk == start));
+    let has_cache = first.is_some_and(|(_, usable)| CACHES.iter().any(|cache| cache.chunk == usable + WORD));
+    let Some(free) = walk.cached(&arenas, has_cache) else { return Some(Vec::new()) };
     let chunks = walk.chunks.iter().filter(|(chunk, _)| !free.contains(&(chunk + HEADER)));
-    chunks.map(|(chunk, usable)| MallocBlock { address: chunk + HEADER, usable: *usable }).collect()
+    Some(chunks.map(|(chunk, usable)| MallocBlock { address: chunk + HEADER, usable: *usable }).collect())
 }
 
 struct HeapWalk<'m> {
@@ -90,6 +117,8 @@ struct HeapWalk<'m> {
     piece: RefCell<(u64, Vec<u8>)>,
     /// The chunks that look as if they were in use, with the usable bytes of their blocks.
     chunks: Vec<(u64, u64)>,
+    /// The maximum number of chunks. The walk ends after one chunk more.
+    most: usize,
 }
 
 impl HeapWalk<'_> {
@@ -115,14 +144,19 @@ impl HeapWalk<'_> {
     }
 
     /// The number of lists of free chunks whose first chunk refers back to the list; 0 if this is no arena. An empty list
-    /// refers to itself, and some lists of very large chunks always are empty.
-    fn consistent_lists(&self, arena: u64) -> u64 {
+    /// refers to itself, and some lists of very large chunks always are empty. `data` has the library's data.
+    fn consistent_lists(&self, arena: u64, data: &(u64, Vec<u8>)) -> u64 {
+        let word = |address: u64| {
+            let at = usize::try_from(address.wrapping_sub(data.0)).ok();
+            let word = at.and_then(|at| data.1.get(at..at.checked_add(WORD as usize)?)?.first_chunk());
+            word.map_or_else(|| self.word(address), |word| Some(u64::from_le_bytes(*word)))
+        };
         let list = |number: u64| arena + LISTS - HEADER + number * 2 * WORD;
-        let first = |list: u64| self.word(list + HEADER);
+        let first = |list: u64| word(list + HEADER);
         let is_empty = |number: u64| first(list(number)) == Some(list(number));
         let refers_back = |number: &u64| {
             let list = list(*number);
-            first(list).and_then(|chunk| self.word(chunk.checked_add(HEADER + WORD)?)) == Some(list)
+            first(list).and_then(|chunk| word(chunk.checked_add(HEADER + WORD)?)) == Some(list)
         };
         if !(LIST_COUNT - 8..LIST_COUNT).any(is_empty) {
             return 0;
@@ -134,15 +168,19 @@ impl HeapWalk<'_> {
     fn main_arena(&self, (start, end): (u64, u64)) -> Option<u64> {
         // Another thread may have been changing a list when the copy was made.
         const LEAST: u64 = LIST_COUNT - 2;
-        let places = (start..end.saturating_sub(ARENA_BYTES)).step_by(WORD as usize);
-        let counts = places.map(|arena| (self.consistent_lists(arena), arena));
+        let mut data = (start, vec![0; end.saturating_sub(start).min(MOST_DATA) as usize]);
+        let read = self.memory.read(start, &mut data.1);
+        data.1.truncate(read);
+        let places = (0..(read as u64).saturating_sub(ARENA_BYTES)).step_by(WORD as usize);
+        let counts = places.map(|at| (self.consistent_lists(start + at, &data), start + at));
         counts.filter(|(count, _)| *count >= LEAST).max().map(|(_, arena)| arena)
     }
 
     /// Walks the chunks of a piece of a heap.
     fn piece(&mut self, start: u64, end: u64) {
         let mut chunk = start;
-        while let Some(size) = self.size(chunk)
+        while self.chunks.len() <= self.most
+            && let Some(size) = self.size(chunk)
             && size >= SMALLEST
             && chunk.checked_add(size).is_some_and(|next| next <= end)
         {
@@ -161,8 +199,9 @@ impl HeapWalk<'_> {
         size.is_multiple_of(HEADER).then_some(size)
     }
 
-    /// Walks the pieces of an arena that is not in the library's data. The arena itself lies in the first piece.
-    fn heaps(&mut self, arena: u64) {
+    /// Walks the pieces of an arena that is not in the library's data. The arena itself lies in the first piece. `walked`
+    /// has the pieces of all arenas: damaged pieces may refer to each other.
+    fn heaps(&mut self, arena: u64, walked: &mut HashSet<u64>) {
         let first = arena & !(HEAP_ALIGNMENT - 1);
         let header = arena - first;
         let Some(top) = self.word(arena.wrapping_add(TOP)) else { return };
@@ -174,7 +213,7 @@ impl HeapWalk<'_> {
             else {
                 return;
             };
-            if owner != arena || bytes > HEAP_ALIGNMENT {
+            if owner != arena || bytes > HEAP_ALIGNMENT || !walked.insert(heap) {
                 return;
             }
             let start =
@@ -193,6 +232,7 @@ impl HeapWalk<'_> {
         const PAGE: u64 = 4096;
         let mut chunk = start;
         while chunk < end
+            && self.chunks.len() <= self.most
             && let (Some(0), Some(word)) = (self.word(chunk), self.word(chunk + WORD))
         {
             let size = word & !FLAGS;
@@ -205,8 +245,9 @@ impl HeapWalk<'_> {
         }
     }
 
-    /// The free blocks in the caches of arenas and threads, and the caches themselves.
-    fn cached(&self, arenas: &[u64]) -> HashSet<u64> {
+    /// The free blocks in the caches of arenas and threads, and the caches themselves. `None` if no thread has a cache,
+    /// unless `has_cache` is true.
+    fn cached(&self, arenas: &[u64], mut has_cache: bool) -> Option<HashSet<u64>> {
         let sizes: HashMap<u64, u64> =
             self.chunks.iter().map(|(chunk, usable)| (chunk + HEADER, usable + WORD)).collect();
         let mut free = HashSet::new();
@@ -220,23 +261,25 @@ impl HeapWalk<'_> {
             }
         }
         for (chunk, usable) in &self.chunks {
-            if usable + WORD == CACHE_BYTES
-                && let Some(blocks) = self.thread_cache(chunk + HEADER, &sizes)
+            if let Some(layout) = CACHES.iter().find(|layout| layout.chunk == usable + WORD)
+                && let Some(blocks) = self.thread_cache(chunk + HEADER, *layout, &sizes)
             {
                 free.insert(chunk + HEADER);
                 free.extend(blocks);
+                has_cache = true;
             }
         }
-        free
+        has_cache.then_some(free)
     }
 
     /// The blocks of a thread's cache; `None` if the block is no such cache.
-    fn thread_cache(&self, cache: u64, sizes: &HashMap<u64, u64>) -> Option<Vec<u64>> {
+    fn thread_cache(&self, cache: u64, layout: CacheLayout, sizes: &HashMap<u64, u64>) -> Option<Vec<u64>> {
         let mut all = Vec::new();
         for list in 0..CACHE_LISTS {
-            let counts = self.word(cache + (list / 4) * WORD)?;
-            let count = counts >> (16 * (list % 4)) & 0xffff;
-            let first = self.word(cache + CACHE_LISTS * 2 + list * WORD)?;
+            let at = list * layout.count;
+            let counts = self.word(cache + at / WORD * WORD)? >> (at % WORD * 8);
+            let count = counts & (u64::MAX >> (64 - layout.count * 8));
+            let first = self.word(cache + CACHE_LISTS * layout.count + list * WORD)?;
             if (count == 0) != (first == 0) {
                 return None;
             }
@@ -313,6 +356,10 @@ mod tests {
                 HEAP_ALIGNMENT * 9 + 0x30,
                 ARENA,
             ];
+            // The first chunk of the heap has the size of a cache.
+            if address == 0x5000_0000_0008 {
+                return 0x251;
+            }
             values[noise as usize % values.len()]
         }
     }
@@ -337,7 +384,7 @@ mod tests {
         let (start, end) = ranges.heap.unwrap();
         let mut count = 0;
         for seed in 0..500 {
-            let blocks = blocks_in_use(&NoisyMemory(seed * 8), &ranges);
+            let blocks = blocks_in_use(&NoisyMemory(seed * 8), &ranges, usize::MAX).unwrap();
             for block in blocks.iter().filter(|block| (start..end).contains(&block.address)) {
                 // The last word of a block is in the next chunk.
                 assert!(block.address + block.usable <= end + WORD, "{block:?}");
@@ -345,5 +392,75 @@ mod tests {
             }
         }
         assert!(count > 0, "some chunks look right");
+    }
+    const HEAP: u64 = 0x5000_0000_0000;
+    const SECOND: u64 = HEAP_ALIGNMENT << 16;
+
+    /// A heap with a thread's cache, in which one block is free, four blocks, and the free rest. A second arena has one
+    /// piece, whose header has the piece itself as the piece before.
+    #[derive(Debug)]
+    struct SmallHeap {
+        words: HashMap<u64, u64>,
+    }
+
+    impl SmallHeap {
+        fn new(cache: CacheLayout) -> Self {
+            let mut words: HashMap<u64, u64> = HashMap::new();
+            for arena in [ARENA, SECOND + 32] {
+                for number in 0..LIST_COUNT {
+                    let list = arena + LISTS - HEADER + number * 2 * WORD;
+                    words.extend([(list + HEADER, list), (list + HEADER + WORD, list)]);
+                }
+            }
+            words.extend([(ARENA + NEXT, SECOND + 32), (SECOND + 32 + NEXT, ARENA)]);
+            // The top is in the third piece, so the walk does not end at the first one.
+            let third = SECOND + 2 * HEAP_ALIGNMENT;
+            words.extend([(SECOND + 32 + TOP, third + 128), (third, SECOND + 32), (third + WORD, third)]);
+            words.extend([(third + 2 * WORD, 4096), (third + 32 + WORD, 65), (third + 96 + WORD, 65)]);
+            words.extend([(third + 160 + WORD, (4096 - 160) | 1)]);
+            let blocks = HEAP + cache.chunk;
+            words.insert(HEAP + WORD, cache.chunk | 1);
+            (0..5).for_each(|block| _ = words.insert(blocks + block * 48 + WORD, 48 | 1));
+            words.insert(blocks + 5 * 48 + WORD, 0x1000 | 1);
+            // One block of the second list, and no block behind it.
+            let counts = HEAP + HEADER;
+            words.insert(counts, 1 << (8 * cache.count));
+            words.insert(counts + CACHE_LISTS * cache.count + WORD, blocks + 2 * 48 + HEADER);
+            Self { words }
+        }
+
+        fn blocks(&self, most: usize) -> Option<Vec<u64>> {
+            let ranges = HeapRanges {
+                data: vec![(ARENA - 0x60, ARENA + 0x1000)],
+                heap: Some((HEAP, HEAP + 0x3000)),
+                anonymous: Vec::new(),
+            };
+            let blocks = blocks_in_use(self, &ranges, most)?;
+            Some(blocks.iter().map(|block| block.address).collect())
+        }
+    }
+
+    impl MemorySource for SmallHeap {
+        fn read(&self, address: u64, into: &mut [u8]) -> usize {
+            for (number, place) in into.chunks_mut(WORD as usize).enumerate() {
+                let word = self.words.get(&address.wrapping_add(number as u64 * WORD)).copied().unwrap_or(0);
+                place.copy_from_slice(&word.to_le_bytes()[..place.len()]);
+            }
+            into.len()
+        }
+    }
+
+    #[test]
+    fn caches_of_all_versions_are_known() {
+        for cache in CACHES {
+            let first = HEAP + cache.chunk + HEADER;
+            let third = SECOND + 2 * HEAP_ALIGNMENT + 32 + HEADER;
+            let expected = [first, first + 48, first + 3 * 48, first + 4 * 48, third, third + 64];
+            assert_eq!(SmallHeap::new(cache).blocks(8).unwrap(), expected);
+            assert_eq!(SmallHeap::new(cache).blocks(7), None);
+        }
+        // The cache of a later version has another size.
+        let later = CacheLayout { chunk: 0x300, count: 2 };
+        assert!(SmallHeap::new(later).blocks(100).unwrap().is_empty());
     }
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use dmd_analyze::AnalyzeError;
 use dmd_analyze::image::{FileMapping, StoppedThread};
 
 use super::MemorySource;
@@ -94,8 +95,9 @@ impl ProcessMemory {
     ///
     /// # Errors
     ///
-    /// Returns [`TypedError::Io`] if the process has ended.
-    pub fn malloc_blocks(&self) -> Result<Vec<MallocBlock>, TypedError> {
+    /// Returns [`TypedError::Io`] if the process has ended, and [`AnalyzeError::TooManyEntries`] in
+    /// [`TypedError::Dump`] if there are more than `max_blocks` blocks.
+    pub fn malloc_blocks(&self, max_blocks: usize) -> Result<Vec<MallocBlock>, TypedError> {
         let maps = self.maps()?;
         let mut ranges = HeapRanges::default();
         let mut is_data_before = false;
@@ -117,7 +119,8 @@ impl ProcessMemory {
             }
             is_data_before = is_library && is_private_data;
         }
-        Ok(glibc_heap::blocks_in_use(self, &ranges))
+        let blocks = glibc_heap::blocks_in_use(self, &ranges, max_blocks);
+        blocks.ok_or_else(|| AnalyzeError::TooManyEntries(max_blocks).into())
     }
 
     fn maps(&self) -> Result<String, io::Error> {

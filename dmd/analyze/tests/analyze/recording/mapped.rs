@@ -1,7 +1,10 @@
 //! Mappings in recordings: over the time, and those that stay.
 
+use std::io::Cursor;
+
 use dmd_analyze::program::{LeakOptions, Leaks, ProgramOptions, UsageHistory};
-use dmd_analyze::recording::Moment;
+use dmd_analyze::recording::{Moment, Recording};
+use dmd_analyze::{AnalyzeError, DumpReadOptions};
 use serde_json::Value;
 
 use super::script::Script;
@@ -88,4 +91,25 @@ fn mappings_that_stay_are_listed() {
     let rest = leaks(&LeakOptions::new().ignore(|frame| frame.contains("+0x30")));
     let json: Value = serde_json::from_str(&rest.json(9).to_string()).unwrap();
     assert_eq!(json["mappings"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn changes_of_mappings_do_not_count_as_entries() {
+    let mut script = maps();
+    let stack = script.stack(&[0x10, 0x50]);
+    script.chunk = 50;
+    for at in 0..1000 {
+        script.map(100 + at, 700, 5, Some((stack, false)));
+        script.map(100 + at, 700, 5, None);
+    }
+    let leaks = |script: &Script| {
+        let options = DumpReadOptions::new().max_entries(300);
+        let mut recording = Recording::from_file(Cursor::new(script.bytes()), &options).unwrap();
+        Leaks::new(&mut recording, &LeakOptions::new(), |_| ())
+    };
+    let json: Value = serde_json::from_str(&leaks(&script).unwrap().json(9).to_string()).unwrap();
+    assert_eq!(json["mappings"].as_array().unwrap().len(), 2, "{json}");
+    // Mappings that exist count.
+    (0..301).for_each(|page| script.map(2000, 10_000 + 2 * page, 1, Some((stack, false))));
+    assert!(matches!(leaks(&script).unwrap_err(), AnalyzeError::TooManyEntries(300)));
 }

@@ -160,9 +160,9 @@ impl Script {
         for (_, _, payload) in &chunks {
             push_chunk(&mut file, ChunkKind::Events, payload);
         }
-        if !self.mappings.is_empty() {
+        for events in self.mappings.chunks(self.chunk) {
             let mut encoder = MappingEncoder::new();
-            self.mappings.iter().for_each(|event| encoder.push(event));
+            events.iter().for_each(|event| encoder.push(event));
             push_chunk(&mut file, ChunkKind::Mappings, encoder.payload());
         }
         let mut clock = ClockReading::new();
