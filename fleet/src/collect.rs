@@ -56,7 +56,7 @@ impl Default for CollectOptions {
             timeout: Duration::from_secs(10),
             concurrency: 64,
             max_answer: 16 << 20,
-            max_waiting: 32 << 20,
+            max_waiting: 24 << 20,
             rounds: None,
         }
     }

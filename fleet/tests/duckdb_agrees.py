@@ -36,7 +36,7 @@ def agree(question, found, sql):
     print(f"{question}: {len(found)} rows agree")
 
 
-first, last = duckdb.sql(f"SELECT min(date), max(date) FROM {REPORTS}").fetchone()
+[(first, last)] = duckdb.sql(f"SELECT min(date), max(date) FROM {REPORTS}").fetchall()
 agree(
     "growth",
     answer("growth", "service", "path", "before", "after"),
@@ -65,7 +65,7 @@ agree(
     ), middles AS (SELECT service, median(amount) AS middle FROM processes GROUP BY ALL
     ), spread AS (
         SELECT service, middle, greatest(median(abs(amount - middle)) * 1.4826, 0.02 * middle) AS unit
-        FROM processes JOIN middles USING (service) GROUP BY ALL
+        FROM processes JOIN middles USING (service) GROUP BY service, middle
     )
     SELECT service, host FROM processes JOIN spread USING (service) WHERE (amount - middle) / unit >= 5""",
 )
