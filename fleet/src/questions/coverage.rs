@@ -32,7 +32,7 @@ pub(super) async fn ask(session: &FleetSession, options: &QuestionOptions) -> Re
         )
         SELECT places.service, host, process, version, CAST(last_ts AS BIGINT) AS last_seen, lives, all_places,
             CAST(newest AS BIGINT) - CAST(last_ts AS BIGINT) AS missing, step
-        FROM places JOIN newest ON places.service = newest.service
+        FROM newest JOIN places ON newest.service = places.service
         WHERE CAST(newest AS BIGINT) - CAST(last_ts AS BIGINT) > {INTERVALS} * greatest(step, 1000000)
         ORDER BY missing DESC, service, host, process"
     );

@@ -76,7 +76,7 @@ pub(super) async fn ask(session: &FleetSession, options: &QuestionOptions) -> Re
         "WITH lives AS ({lives}), aged AS (
             SELECT service, path, version, life, start, length, mean, samples,
                 (CAST(first_ts AS BIGINT) + CAST(last_ts AS BIGINT)) / 2 - start AS age
-            FROM buckets JOIN lives ON life = id WHERE length >= {MIN_MICROS} AND {condition}
+            FROM lives JOIN buckets ON id = life WHERE length >= {MIN_MICROS} AND {condition}
         )
         SELECT service, path, version, life, min(start) AS start, min(length) AS length, {}
         FROM aged GROUP BY service, path, version, life",

@@ -42,7 +42,7 @@ pub(super) async fn ask(session: &FleetSession, options: &QuestionOptions) -> Re
         "WITH last AS ({last}), paths AS (
             SELECT buckets.service, host, process, pid, life, path, max(version) AS version,
                 sum(mean * samples) / sum(samples) AS amount
-            FROM buckets JOIN last ON buckets.service = last.service AND bucket = last_bucket
+            FROM last JOIN buckets ON last.service = buckets.service AND last_bucket = bucket
             WHERE {condition} GROUP BY 1, 2, 3, 4, 5, 6
         )
         SELECT service, host, process, pid, life, max(version) AS version, sum(amount) AS amount
@@ -152,11 +152,11 @@ async fn held_more(
     let sql = format!(
         "WITH last AS ({last}), paths AS (
             SELECT buckets.service, life, path, sum(mean * samples) / sum(samples) AS amount
-            FROM buckets JOIN last ON buckets.service = last.service AND bucket = last_bucket
+            FROM last JOIN buckets ON last.service = buckets.service AND last_bucket = bucket
             WHERE {condition} GROUP BY 1, 2, 3
         ), usual AS (SELECT service, path, median(amount) AS usual FROM paths GROUP BY 1, 2)
         SELECT life, paths.path, amount - usual AS more
-        FROM paths JOIN usual ON paths.service = usual.service AND paths.path = usual.path
+        FROM usual JOIN paths ON usual.service = paths.service AND usual.path = paths.path
         WHERE life IN ({lives}) ORDER BY more DESC, path"
     );
     for batch in session.query(&sql).await? {
