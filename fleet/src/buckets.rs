@@ -3,6 +3,8 @@
 //! `compact` writes a file of buckets for each compact file of reports, under the same name. For all other files of
 //! reports, the query computes the buckets.
 //!
+//! Several reports of a run may have the same path. Their sum counts as one sample, as in about:memory.
+//!
 //! A process may have several rows for a bucket and path, one from each file. So questions weigh `mean` by `samples`.
 
 use std::collections::HashSet;
@@ -14,6 +16,13 @@ use crate::folder::{TableFile, TableListing};
 
 /// The name of the table.
 pub const BUCKETS: &str = "buckets";
+
+/// The folder of the table's files. The folder gets a new name when the calculation changes: `compact` then writes the
+/// files again.
+pub(crate) const BUCKETS_FOLDER: &str = "buckets-v2";
+
+/// Folders of earlier calculations, whose files `compact` deletes.
+pub(crate) const OLD_BUCKETS_FOLDERS: [&str; 1] = ["buckets"];
 
 /// The length of a bucket in seconds.
 pub const BUCKET_SECONDS: u64 = 6 * 3600;
@@ -46,11 +55,15 @@ pub(crate) fn schema() -> Schema {
 pub(crate) fn query(reports: &str) -> String {
     format!(
         "SELECT arrow_cast(date_bin(INTERVAL '6 hours', ts), 'Timestamp(Microsecond, Some(\"UTC\"))') AS bucket, service,
-            coalesce(host, '') AS host, process, coalesce(pid, 0) AS pid,
-            life_id(service, host, process, pid, started) AS life, coalesce(version, '') AS version,
-            path, kind, units, count(*) AS samples, avg(CAST(amount AS DOUBLE)) AS mean,
-            min(amount) AS lowest, max(amount) AS highest, min(ts) AS first_ts, max(ts) AS last_ts
-        FROM {reports} GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10"
+            host, process, pid, life, version, path, min(kind) AS kind, units, count(*) AS samples,
+            avg(CAST(amount AS DOUBLE)) AS mean, min(amount) AS lowest, max(amount) AS highest,
+            min(ts) AS first_ts, max(ts) AS last_ts
+        FROM (
+            SELECT run_id, ts, service, coalesce(host, '') AS host, process, coalesce(pid, 0) AS pid,
+                life_id(service, host, process, pid, started) AS life, coalesce(version, '') AS version,
+                path, units, min(kind) AS kind, sum(amount) AS amount
+            FROM {reports} GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+        ) GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 10"
     )
 }
 

@@ -13,7 +13,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use memory_export::parquet::{ParquetOptions, reports};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use crate::buckets::{self, BUCKETS};
+use crate::buckets::{self, BUCKETS, BUCKETS_FOLDER};
 use crate::error::FleetError;
 use crate::folder::{DayRange, TableFile, TableFolder, TableListing};
 use crate::life::life_id;
@@ -84,7 +84,7 @@ impl FleetSession {
     }
 
     fn register_buckets(&mut self, days: &DayRange) -> Result<(), FleetError> {
-        let mut listing = self.folder.list(BUCKETS, days)?;
+        let mut listing = self.folder.list(BUCKETS_FOLDER, days)?;
         usable_files(BUCKETS, &mut listing);
         let (ready, without) = buckets::pairs(&self.reports, &listing);
         self.files.extend(ready.iter().map(|file| file.path.clone()));
