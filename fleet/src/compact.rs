@@ -134,7 +134,7 @@ async fn merge(
     let context = context(&options.session)?;
     let duplicates = register(&context, &schema, &inputs, files)?;
     if table == "reports" {
-        write_buckets(root, &context, &output).await?;
+        write_buckets(root, &context, &inputs, &output).await?;
     }
     // A file of an earlier version has its run as its name, so it keeps the run only if it is written again.
     if let ([input], false) = (&inputs[..], duplicates)
@@ -184,10 +184,18 @@ fn mergeable(file: &TableFile, known: Option<&Schema>) -> Result<Schema, String>
 }
 
 /// Writes the buckets of the table `inputs` for a compact file of reports.
-async fn write_buckets(root: &Path, context: &SessionContext, reports: &Path) -> Result<(), FleetError> {
+async fn write_buckets(
+    root: &Path,
+    context: &SessionContext,
+    inputs: &[TableFile],
+    reports: &Path,
+) -> Result<(), FleetError> {
     let place = reports.strip_prefix(root.join("reports")).unwrap_or(reports);
     let path = root.join(BUCKETS_FOLDER).join(place);
-    let sql = format!("{} ORDER BY service, path, bucket, life", buckets::query("inputs"));
+    let sql = format!(
+        "{} ORDER BY service, path, bucket, life",
+        buckets::query("inputs", inputs.iter().any(buckets::is_repeated))
+    );
     write(context, &sql, &path, BUCKETS, &buckets::schema(), FileFacts::default()).await?;
     Ok(())
 }
@@ -200,7 +208,7 @@ async fn write_missing_buckets(folder: &TableFolder, options: &CompactOptions) -
     for file in without.iter().filter(|file| file.is_compact()) {
         let context = context(&options.session)?;
         context.register_table("inputs", Arc::new(FleetTable::new(&schema, core::slice::from_ref(file))?))?;
-        write_buckets(folder.root(), &context, &file.path).await?;
+        write_buckets(folder.root(), &context, core::slice::from_ref(file), &file.path).await?;
     }
     Ok(())
 }
