@@ -61,20 +61,24 @@ pub(crate) fn schema() -> Schema {
 /// The query that computes buckets from a table of reports. With `is_repeated`, reports of a run may have the same path;
 /// the query then takes several times as long.
 pub(crate) fn query(reports: &str, is_repeated: bool) -> String {
-    let rows = match is_repeated {
-        false => format!("SELECT *, life_id(service, host, process, pid, started) AS life FROM {reports}"),
-        true => format!(
-            "SELECT run_id, ts, service, host, process, pid, life_id(service, host, process, pid, started) AS life,
-                version, path, units, min(kind) AS kind, sum(amount) AS amount
-            FROM {reports} GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10"
+    let (rows, life) = match is_repeated {
+        false => (reports.to_owned(), "life_id(service, host, process, pid, started)"),
+        true => (
+            format!(
+                "(SELECT run_id, ts, service, host, process, pid, life_id(service, host, process, pid, started) AS life,
+                    version, path, units, min(kind) AS kind, sum(amount) AS amount
+                FROM {reports} GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)"
+            ),
+            "life",
         ),
     };
     format!(
         "SELECT arrow_cast(date_bin(INTERVAL '6 hours', ts), 'Timestamp(Microsecond, Some(\"UTC\"))') AS bucket, service,
-            coalesce(host, '') AS host, process, coalesce(pid, 0) AS pid, life, coalesce(version, '') AS version,
-            path, min(kind) AS kind, units, count(*) AS samples, avg(CAST(amount AS DOUBLE)) AS mean,
-            min(amount) AS lowest, max(amount) AS highest, min(ts) AS first_ts, max(ts) AS last_ts
-        FROM ({rows}) GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 10"
+            coalesce(host, '') AS host, process, coalesce(pid, 0) AS pid, {life} AS life,
+            coalesce(version, '') AS version, path, min(kind) AS kind, units, count(*) AS samples,
+            avg(CAST(amount AS DOUBLE)) AS mean, min(amount) AS lowest, max(amount) AS highest,
+            min(ts) AS first_ts, max(ts) AS last_ts
+        FROM {rows} GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 10"
     )
 }
 
