@@ -3,7 +3,7 @@
 //! One task asks all targets. Each target has a place in the interval, so that the requests are spread, and a limit
 //! keeps few requests open. A target that fails is asked less often. Reports wait in memory until the minute ends or
 //! until they exceed a limit, and are written to files that appear only when they are complete. So a kill loses the
-//! reports since the last write.
+//! reports since the last write. Reports that cannot be written, because the disk is full, wait for the next write.
 
 mod buffer;
 mod http;
@@ -56,7 +56,7 @@ impl Default for CollectOptions {
             timeout: Duration::from_secs(10),
             concurrency: 64,
             max_answer: 16 << 20,
-            max_waiting: 32 << 20,
+            max_waiting: 24 << 20,
             rounds: None,
         }
     }
@@ -72,7 +72,7 @@ pub struct CollectedRound {
     pub answered: usize,
     /// The number of targets that were not asked, because they failed before.
     pub waiting: usize,
-    /// The first failures, with the target.
+    /// The first failures, with the target or the file.
     pub failures: Vec<String>,
     /// The files of the table `reports`.
     pub files: Vec<PathBuf>,
@@ -80,6 +80,8 @@ pub struct CollectedRound {
 
 /// The maximum number of failures that a round keeps.
 const MAX_FAILURES: usize = 5;
+/// The maximum number of answers that are decompressed and read together, because each may be large.
+const MAX_READING: usize = 4;
 /// The maximum number of intervals between two requests to a target that fails.
 const MAX_BACK_OFF: u32 = 16;
 
@@ -87,7 +89,8 @@ const MAX_BACK_OFF: u32 = 16;
 ///
 /// # Errors
 ///
-/// Returns an error if there are no targets, or if a table cannot be written.
+/// Returns an error if there are no targets at the start, or if a table cannot be written at the end. In between, both
+/// are failures of the round: the targets of the round before are asked, and the reports wait.
 pub async fn collect(
     root: &Path,
     options: &CollectOptions,
@@ -97,43 +100,58 @@ pub async fn collect(
     std::fs::create_dir_all(root).map_err(|error| FleetError::at(root, error))?;
     let mut stop = core::pin::pin!(stop);
     let mut failing = target::FailingTargets::default();
-    let permits = Arc::new(Semaphore::new(options.concurrency.max(1)));
+    let permits = CollectPermits {
+        requests: Arc::new(Semaphore::new(options.concurrency.max(1))),
+        reading: Arc::new(Semaphore::new(MAX_READING)),
+    };
+    let mut targets = targets_of(options)?;
+    let mut buffer = ReportBuffer::default();
     let mut start = Instant::now();
     let mut round = 0;
     loop {
-        let targets = targets(options)?;
         let end = start + options.interval;
-        let mut done = CollectedRound { targets: targets.len(), ..CollectedRound::default() };
+        let mut done = CollectedRound::default();
+        match targets_of(options) {
+            Ok(read) => targets = read,
+            // An editor or a script is writing the file.
+            Err(error) => done.fail(format!("the targets stay as they were: {error}")),
+        }
+        done.targets = targets.len();
         let (sender, mut answers) = mpsc::channel::<TargetAnswer>(4);
         let mut requests = tokio::task::JoinSet::new();
-        for target in targets {
-            if failing.must_wait(&target, round) {
+        for target in &targets {
+            if failing.must_wait(target, round) {
                 done.waiting += 1;
                 continue;
             }
             let at = start + target.place(options.interval);
-            requests.spawn(ask(target, at, options.clone(), Arc::clone(&permits), sender.clone()));
+            requests.spawn(ask(target.clone(), at, options.clone(), permits.clone(), sender.clone()));
         }
         drop(sender);
-        let mut buffer = ReportBuffer::default();
-        let mut is_stopped = false;
+        let (mut is_stopped, mut can_write) = (false, true);
+        let (mut failed, mut lost) = (0, 0);
         loop {
             tokio::select! {
                 answer = answers.recv() => match answer {
                     Some(answer) => {
                         failing.note(&answer.target, round, answer.result.is_ok());
                         match answer.result {
+                            // Memory is bounded while the disk is full, too.
+                            Ok(_) if buffer.size() > options.max_waiting.saturating_mul(2) => lost += 1,
                             Ok((run, set)) => {
                                 done.answered += 1;
                                 buffer.add(run, set);
                             }
-                            Err(reason) if done.failures.len() < MAX_FAILURES => {
-                                done.failures.push(format!("{}: {reason}", answer.target.url));
+                            Err(reason) => {
+                                failed += 1;
+                                done.fail(format!("{}: {reason}", answer.target.url));
                             }
-                            Err(_) => {}
                         }
-                        if buffer.size() > options.max_waiting {
-                            done.files.extend(flush(root, &mut buffer).await?);
+                        if can_write && buffer.size() > options.max_waiting
+                            && let Err(error) = flush(root, &mut buffer, &mut done.files).await
+                        {
+                            can_write = false;
+                            done.fail(format!("the reports wait: {error}"));
                         }
                     }
                     None => break,
@@ -146,29 +164,46 @@ pub async fn collect(
                 () = sleep_until(end) => break,
             }
         }
-        let late = requests.len();
         requests.abort_all();
-        done.files.extend(flush(root, &mut buffer).await?);
-        let counted = done.answered + done.failures.len();
-        if !is_stopped && late > 0 && counted < done.targets && done.failures.len() < MAX_FAILURES {
-            let open = done.targets - done.waiting;
-            if open > counted && Instant::now() >= end {
-                done.failures
-                    .push(format!("{} targets did not answer before the interval ended", open - counted));
-            }
+        let late = done.targets.saturating_sub(done.waiting + done.answered + failed + lost);
+        if !is_stopped && late > 0 {
+            done.fail(format!("{late} targets did not answer before the interval ended"));
+        }
+        if lost > 0 {
+            done.fail(format!("{lost} answers are lost, because too many reports wait"));
+        }
+        let written = flush(root, &mut buffer, &mut done.files).await;
+        if let Err(error) = &written {
+            done.fail(format!("the reports wait: {error}"));
         }
         report(&done);
         round += 1;
         if is_stopped || options.rounds.is_some_and(|rounds| round >= rounds) {
-            return Ok(());
+            return written;
         }
         tokio::select! {
-            () = &mut stop => return Ok(()),
+            () = &mut stop => return flush(root, &mut buffer, &mut Vec::new()).await,
             () = sleep_until(end) => {}
         }
         // A machine that slept does not catch up.
         start = if Instant::now() > end + options.interval { Instant::now() } else { end };
     }
+}
+
+impl CollectedRound {
+    /// Keeps a failure. Its text may come from a server, so a terminal must not obey it.
+    fn fail(&mut self, text: String) {
+        if self.failures.len() < MAX_FAILURES {
+            self.failures.push(text.replace(char::is_control, "\u{fffd}"));
+        }
+    }
+}
+
+/// The limits of all requests together.
+#[derive(Clone)]
+struct CollectPermits {
+    requests: Arc<Semaphore>,
+    reading: Arc<Semaphore>,
 }
 
 struct TargetAnswer {
@@ -180,13 +215,14 @@ async fn ask(
     target: CollectTarget,
     at: Instant,
     options: CollectOptions,
-    permits: Arc<Semaphore>,
+    permits: CollectPermits,
     answers: mpsc::Sender<TargetAnswer>,
 ) {
     sleep_until(at).await;
-    let Ok(permit) = permits.acquire_owned().await else { return };
+    let Ok(permit) = permits.requests.acquire_owned().await else { return };
     let asked = tokio::time::timeout(options.timeout, http::get(&target, options.max_answer)).await;
     let time = Duration::from_millis(since_1970(SystemTime::now()).as_millis() as u64);
+    let Ok(reading) = permits.reading.acquire_owned().await else { return };
     let result = match asked {
         Err(_) => Err(format!("no answer in {} s", options.timeout.as_secs_f64())),
         Ok(Err(reason)) => Err(reason),
@@ -198,9 +234,9 @@ async fn ask(
             read.await.unwrap_or_else(|error| Err(error.to_string()))
         }
     };
-    // The permit also bounds the answers that wait for the channel.
+    // The permits also bound the answers that wait for the channel.
     let _ = answers.send(TargetAnswer { target, result }).await;
-    drop(permit);
+    drop((permit, reading));
 }
 
 fn read_answer(
@@ -219,7 +255,7 @@ fn read_answer(
     Ok((run.with_id_from_reports(&set), set))
 }
 
-fn targets(options: &CollectOptions) -> Result<Vec<CollectTarget>, FleetError> {
+fn targets_of(options: &CollectOptions) -> Result<Vec<CollectTarget>, FleetError> {
     let mut targets = options.targets.clone();
     if let Some(path) = &options.file {
         let text = std::fs::read_to_string(path).map_err(|error| FleetError::at(path, error))?;
@@ -236,11 +272,20 @@ fn targets(options: &CollectOptions) -> Result<Vec<CollectTarget>, FleetError> {
     }
 }
 
-async fn flush(root: &Path, buffer: &mut ReportBuffer) -> Result<Vec<PathBuf>, FleetError> {
+/// Writes the buffer. After an error, the buffer has the reports that are not written.
+async fn flush(root: &Path, buffer: &mut ReportBuffer, files: &mut Vec<PathBuf>) -> Result<(), FleetError> {
     if buffer.is_empty() {
-        return Ok(Vec::new());
+        return Ok(());
     }
-    let (root, full) = (root.to_owned(), core::mem::take(buffer));
-    let written = tokio::task::spawn_blocking(move || full.write(&root)).await;
-    written.unwrap_or_else(|error| Err(FleetError::Output(std::io::Error::other(error.to_string()))))
+    let (root, mut full) = (root.to_owned(), core::mem::take(buffer));
+    let written = tokio::task::spawn_blocking(move || {
+        let mut files = Vec::new();
+        let written = full.write(&root, &mut files);
+        (full, files, written)
+    });
+    let (rest, new, written) =
+        written.await.map_err(|error| FleetError::Output(std::io::Error::other(error.to_string())))?;
+    *buffer = rest;
+    files.extend(new);
+    written
 }

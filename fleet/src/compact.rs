@@ -19,7 +19,7 @@ use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
 use futures_util::StreamExt as _;
 
-use crate::buckets::{self, BUCKETS};
+use crate::buckets::{self, BUCKETS, BUCKETS_FOLDER, OLD_BUCKETS_FOLDERS};
 use crate::day::Day;
 use crate::error::FleetError;
 use crate::folder::{DayRange, RUNS, TableFile, TableFolder, lock, metadata_list};
@@ -27,6 +27,7 @@ use crate::life::LifeHash;
 use crate::session::{SessionOptions, TABLES, accepts, context, expected_schema, schema_of};
 use crate::table::FleetTable;
 use crate::table_writer::{FileFacts, TableFileWriter};
+use memory_export::parquet::SCHEMA_VERSION;
 
 /// Options of [`compact`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +91,7 @@ pub async fn compact(root: &Path, options: &CompactOptions) -> Result<Compaction
             merge(root, table, &place, &files, options, &mut done).await?;
         }
     }
+    write_missing_buckets(&folder, options).await?;
     done.cleaned += delete_orphans(&folder)?;
     Ok(done)
 }
@@ -107,20 +109,22 @@ async fn merge(
     let is_over = day_end + GRACE <= options.now;
     let hour = options.now.as_secs() / 3600 * 3600;
     let mut inputs: Vec<TableFile> = Vec::new();
+    let mut schema = expected_schema(table);
     for file in files {
         let is_ready = match is_over {
             true => !file.name().starts_with("daily-"),
             false => !file.is_compact() && ended_before(file, hour),
         };
-        let schema = schema_of(&file.path);
-        match schema
-            .and_then(|schema| expected_schema(table).map_or(Ok(()), |known| accepts(&known, &schema)))
-        {
-            Ok(()) if is_ready => inputs.push(file.clone()),
-            Ok(()) => {}
-            Err(reason) => done.warnings.push(format!("{}: is not read: {reason}", file.path.display())),
+        match mergeable(file, schema.as_ref()) {
+            Ok(found) if is_ready => {
+                schema.get_or_insert(found);
+                inputs.push(file.clone());
+            }
+            Ok(_) => {}
+            Err(reason) => done.warnings.push(format!("{}: is not compacted: {reason}", file.path.display())),
         }
     }
+    let Some(schema) = schema else { return Ok(()) };
     // One file of a day that is not over would only be renamed.
     if inputs.is_empty() || (!is_over && inputs.len() < 2) {
         return Ok(());
@@ -128,16 +132,14 @@ async fn merge(
     let kind = if is_over { "daily" } else { "hourly" };
     let output = place.join(format!("{kind}-{}.parquet", name_of(&inputs)));
     let context = context(&options.session)?;
-    let schema = expected_schema(table).map_or_else(|| schema_of(&inputs[0].path), Ok);
-    let schema = schema.map_err(|reason| FleetError::at(&inputs[0].path, reason))?;
     let duplicates = register(&context, &schema, &inputs, files)?;
     if table == "reports" {
-        let buckets = root.join(BUCKETS).join(place.strip_prefix(root.join(table)).unwrap_or(place));
-        let sql = format!("{} ORDER BY service, path, bucket, life", buckets::query("inputs"));
-        let path = buckets.join(output.file_name().unwrap_or_default());
-        write(&context, &sql, &path, BUCKETS, &buckets::schema(), FileFacts::default()).await?;
+        write_buckets(root, &context, &inputs, &output).await?;
     }
-    if let ([input], false) = (&inputs[..], duplicates) {
+    // A file of an earlier version has its run as its name, so it keeps the run only if it is written again.
+    if let ([input], false) = (&inputs[..], duplicates)
+        && lists_runs(input)
+    {
         // The file is sorted already and lists its runs.
         let _lock = lock::replacing(root)?;
         fs::rename(&input.path, &output).map_err(|error| FleetError::at(&input.path, error))?;
@@ -164,6 +166,53 @@ async fn merge(
     Ok(())
 }
 
+/// The columns of a file, if a merged file with the known columns keeps all that the file has.
+fn mergeable(file: &TableFile, known: Option<&Schema>) -> Result<Schema, String> {
+    let version = metadata_list(&file.path, &["memory_report.schema"])?.concat().concat();
+    if version.parse().is_ok_and(|version: u64| version > u64::from(SCHEMA_VERSION)) {
+        return Err(format!("a later version of the exporter wrote it (schema {version})"));
+    }
+    let found = schema_of(&file.path)?;
+    if let Some(known) = known {
+        accepts(known, &found)?;
+        if let Some(field) = found.fields().iter().find(|field| known.field_with_name(field.name()).is_err())
+        {
+            return Err(format!("the column {} would be lost", field.name()));
+        }
+    }
+    Ok(found)
+}
+
+/// Writes the buckets of the table `inputs` for a compact file of reports.
+async fn write_buckets(
+    root: &Path,
+    context: &SessionContext,
+    inputs: &[TableFile],
+    reports: &Path,
+) -> Result<(), FleetError> {
+    let place = reports.strip_prefix(root.join("reports")).unwrap_or(reports);
+    let path = root.join(BUCKETS_FOLDER).join(place);
+    let sql = format!(
+        "{} ORDER BY service, path, bucket, life",
+        buckets::query("inputs", inputs.iter().any(buckets::is_repeated))
+    );
+    write(context, &sql, &path, BUCKETS, &buckets::schema(), FileFacts::default()).await?;
+    Ok(())
+}
+
+/// Writes the buckets of compact files that have none: an earlier version computed them in another way.
+async fn write_missing_buckets(folder: &TableFolder, options: &CompactOptions) -> Result<(), FleetError> {
+    let reports = folder.list("reports", &DayRange::default())?;
+    let (_, without) = buckets::pairs(&reports, &folder.list(BUCKETS_FOLDER, &DayRange::default())?);
+    let Some(schema) = expected_schema("reports") else { return Ok(()) };
+    for file in without.iter().filter(|file| file.is_compact()) {
+        let context = context(&options.session)?;
+        context.register_table("inputs", Arc::new(FleetTable::new(&schema, core::slice::from_ref(file))?))?;
+        write_buckets(folder.root(), &context, core::slice::from_ref(file), &file.path).await?;
+    }
+    Ok(())
+}
+
 /// Registers the view `inputs`: the rows of the files, each run once. Returns whether a run is in two files.
 fn register(
     context: &SessionContext,
@@ -176,13 +225,20 @@ fn register(
     for file in all.iter().filter(|file| file.is_compact() && !inputs.contains(file)) {
         seen.extend(runs_of(file));
     }
-    let (mut clean, mut parts) = (Vec::new(), Vec::new());
+    let (mut clean, mut parts, mut left_out) = (Vec::new(), Vec::new(), false);
     for (index, file) in inputs.iter().enumerate() {
         let (again, new): (Vec<String>, Vec<String>) =
             runs_of(file).into_iter().partition(|run| seen.contains(run));
+        let is_all_again = new.is_empty();
         seen.extend(new);
-        if again.is_empty() {
+        // The table `frames` has no runs: a file is left out if other files have all of its runs.
+        let has_runs = schema.field_with_name("run_id").is_ok();
+        if again.is_empty() || !(has_runs || is_all_again) {
             clean.push(file.clone());
+            continue;
+        }
+        if is_all_again {
+            left_out = true;
             continue;
         }
         let name = format!("input_{index}");
@@ -191,7 +247,7 @@ fn register(
         parts.push(format!("SELECT * FROM {name} WHERE run_id NOT IN ({})", ids.join(", ")));
     }
     context.register_table("clean_inputs", Arc::new(FleetTable::new(schema, &clean)?))?;
-    let has_duplicates = !parts.is_empty();
+    let has_duplicates = left_out || !parts.is_empty();
     parts.insert(0, "SELECT * FROM clean_inputs".to_owned());
     let view = format!("CREATE VIEW inputs AS {}", parts.join(" UNION ALL "));
     futures_util::FutureExt::now_or_never(context.sql(&view)).expect("a view is made without reading")?;
@@ -200,12 +256,19 @@ fn register(
 
 /// The ids of a file's runs. A file of an earlier version has one run, its name.
 fn runs_of(file: &TableFile) -> Vec<String> {
-    let runs = metadata_list(&file.path, &[RUNS]).unwrap_or_default().concat();
+    let mut runs = metadata_list(&file.path, &[RUNS]).unwrap_or_default().concat();
     let is_id = |name: &str| name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    // The ids become a part of a query.
+    runs.retain(|run| is_id(run));
     match runs.is_empty() && is_id(file.name()) {
         true => vec![file.name().to_owned()],
         false => runs,
     }
+}
+
+/// Whether a file's metadata lists its runs.
+fn lists_runs(file: &TableFile) -> bool {
+    metadata_list(&file.path, &[RUNS]).is_ok_and(|lists| !lists.concat().is_empty())
 }
 
 async fn write(
@@ -295,9 +358,13 @@ fn delete_orphans(folder: &TableFolder) -> Result<usize, FleetError> {
     let reports = folder.list("reports", &DayRange::default())?;
     let key = |file: &TableFile| (file.day, file.service_folder.clone(), file.name().to_owned());
     let known: BTreeSet<(Day, String, String)> = reports.files.iter().map(key).collect();
-    let buckets = folder.list(BUCKETS, &DayRange::default())?;
+    let buckets = folder.list(BUCKETS_FOLDER, &DayRange::default())?;
     let all = buckets.files.into_iter().chain(buckets.replaced);
-    let orphans: Vec<TableFile> = all.filter(|file| !known.contains(&key(file))).collect();
+    let mut orphans: Vec<TableFile> = all.filter(|file| !known.contains(&key(file))).collect();
+    for old in OLD_BUCKETS_FOLDERS {
+        let listing = folder.list(old, &DayRange::default())?;
+        orphans.extend(listing.files.into_iter().chain(listing.replaced));
+    }
     delete(folder.root(), &orphans)?;
     Ok(orphans.len())
 }

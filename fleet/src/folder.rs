@@ -6,6 +6,7 @@
 mod live;
 pub(crate) mod lock;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -129,13 +130,15 @@ impl TableFolder {
             if !days.contains(day) {
                 continue;
             }
+            // Folders of earlier versions and of this version have the same runs of a service.
+            let mut services: BTreeMap<String, Vec<TableFile>> = BTreeMap::new();
             for (service_place, name) in entries(&day_place)? {
                 let folder = name.strip_prefix("service_folder=").or_else(|| name.strip_prefix("service="));
                 let Some(service_folder) = folder.filter(|_| service_place.is_dir()) else {
                     listing.warn(&service_place, "is not a folder service_folder=SERVICE");
                     continue;
                 };
-                let mut files = Vec::new();
+                let files = services.entry(service_folder.to_owned()).or_default();
                 for (path, name) in entries(&service_place)? {
                     // A file that is being written, or that a killed process left.
                     if name.starts_with(memory_report::new_file::INCOMPLETE) || !name.ends_with(".parquet") {
@@ -153,9 +156,10 @@ impl TableFolder {
                         Err(reason) => listing.warn(&path, &reason),
                     }
                 }
-                live::separate(files, &mut listing);
             }
+            services.into_values().for_each(|files| live::separate(files, &mut listing));
         }
+        listing.files.sort_by(|one, other| one.path.cmp(&other.path));
         Ok(listing)
     }
 }

@@ -80,7 +80,8 @@ fn add_folder(
         let name = path.to_string_lossy();
         if path.is_dir() && !path.is_symlink() {
             add_folder(root, &path, facts, depth - 1, done)?;
-        } else if name.ends_with(".json") || name.ends_with(".json.gz") {
+        } else if path.is_file() && (name.ends_with(".json") || name.ends_with(".json.gz")) {
+            // A pipe would wait for its writer.
             match add(root, &path, facts, done) {
                 Err(error @ FleetError::File(..)) if matches!(&error, FleetError::File(at, _) if *at == path) =>
                 {

@@ -1,4 +1,6 @@
 //! Questions by name. Each is a query over the table `buckets`, and at most a small calculation over its result.
+//!
+//! In a join, the smaller table comes first: DataFusion keeps that table in memory, and reads the other as a stream.
 
 mod budget;
 mod changes;

@@ -13,7 +13,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use memory_export::parquet::{ParquetOptions, reports};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use crate::buckets::{self, BUCKETS};
+use crate::buckets::{self, BUCKETS, BUCKETS_FOLDER};
 use crate::error::FleetError;
 use crate::folder::{DayRange, TableFile, TableFolder, TableListing};
 use crate::life::life_id;
@@ -84,22 +84,27 @@ impl FleetSession {
     }
 
     fn register_buckets(&mut self, days: &DayRange) -> Result<(), FleetError> {
-        let mut listing = self.folder.list(BUCKETS, days)?;
+        let mut listing = self.folder.list(BUCKETS_FOLDER, days)?;
         usable_files(BUCKETS, &mut listing);
         let (ready, without) = buckets::pairs(&self.reports, &listing);
         self.files.extend(ready.iter().map(|file| file.path.clone()));
-        let is_all_ready = without.is_empty();
+        let (repeated, without): (Vec<_>, Vec<_>) = without.into_iter().partition(buckets::is_repeated);
         self.context
             .register_table("ready_buckets", Arc::new(FleetTable::new(&buckets::schema(), &ready)?))?;
         self.context
             .register_table("open_reports", Arc::new(FleetTable::new(&report_schema(), &without)?))?;
+        self.context
+            .register_table("repeated_reports", Arc::new(FleetTable::new(&report_schema(), &repeated)?))?;
         let columns: Vec<String> =
             buckets::schema().fields().iter().map(|field| field.name().clone()).collect();
-        let ready = format!("SELECT {} FROM ready_buckets", columns.join(", "));
-        let view = match is_all_ready {
-            true => ready,
-            false => format!("{ready} UNION ALL {}", buckets::query("open_reports")),
-        };
+        let mut view = format!("SELECT {} FROM ready_buckets", columns.join(", "));
+        for (table, files, is_repeated) in
+            [("open_reports", &without, false), ("repeated_reports", &repeated, true)]
+        {
+            if !files.is_empty() {
+                view.push_str(&format!(" UNION ALL {}", buckets::query(table, is_repeated)));
+            }
+        }
         futures_util::FutureExt::now_or_never(self.context.sql(&format!("CREATE VIEW {BUCKETS} AS {view}")))
             .expect("a view is made without reading")?;
         Ok(())

@@ -30,7 +30,8 @@ pub struct ChangePoint {
 /// The minimum number of values on each side of a change.
 const MIN_SIDE: usize = 3;
 
-/// Finds all changes with a probability below `max_p`.
+/// Finds all changes with a probability below `max_p`. An even growth is not a change, though each split of it would
+/// pass the test: a series has no changes if a straight line explains it better than levels do.
 pub fn change_points(series: &[f64], max_p: f64) -> Vec<ChangePoint> {
     let mut bounds = vec![0, series.len()];
     let mut open = vec![(0, series.len())];
@@ -56,9 +57,34 @@ pub fn change_points(series: &[f64], max_p: f64) -> Vec<ChangePoint> {
         let worst = points.iter().max_by(|one, other| one.p.total_cmp(&other.p));
         match worst.filter(|worst| worst.p >= max_p) {
             Some(worst) => bounds.retain(|bound| *bound != worst.index),
+            None if is_line(series, &points) => return Vec::new(),
             None => return points,
         }
     }
+}
+
+/// Whether a straight line explains a series better than the levels between change points, by the Bayesian information
+/// criterion: a line has two parameters, and each change point has a place and a level.
+fn is_line(series: &[f64], points: &[ChangePoint]) -> bool {
+    if points.is_empty() {
+        return false;
+    }
+    let count = series.len() as f64;
+    let (middle, level) = ((count - 1.0) / 2.0, mean(series));
+    let times = || (0..series.len()).map(|index| index as f64 - middle);
+    let slope = times().zip(series).map(|(time, value)| time * (value - level)).sum::<f64>()
+        / times().map(|time| time * time).sum::<f64>();
+    let from_line: f64 =
+        times().zip(series).map(|(time, value)| (value - level - slope * time).powi(2)).sum();
+    let bounds: Vec<usize> =
+        [0].into_iter().chain(points.iter().map(|point| point.index)).chain([series.len()]).collect();
+    let from_levels: f64 = bounds.windows(2).map(|ends| squares(&series[ends[0]..ends[1]])).sum();
+    // Rounding errors are no evidence.
+    let tiny = count * (1e-12 * level.abs()).powi(2) + f64::MIN_POSITIVE;
+    let cost = |squares: f64, parameters: usize| {
+        count * ((squares + tiny) / count).ln() + parameters as f64 * count.ln()
+    };
+    cost(from_line, 2) < cost(from_levels, 2 * points.len() + 1)
 }
 
 /// The split with the largest distance between the distributions on both sides.
@@ -98,12 +124,14 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
+/// The sum of the squares of the differences from the mean.
+fn squares(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    values.iter().map(|value| (value - mean).powi(2)).sum()
+}
+
 /// Student's t-test for two samples with the same variance, two-sided.
 fn p_of_difference(one: &[f64], other: &[f64]) -> f64 {
-    let squares = |values: &[f64]| {
-        let mean = mean(values);
-        values.iter().map(|value| (value - mean).powi(2)).sum::<f64>()
-    };
     let (m, n) = (one.len() as f64, other.len() as f64);
     let freedom = m + n - 2.0;
     let difference = (mean(one) - mean(other)).abs();

@@ -36,13 +36,19 @@ def agree(question, found, sql):
     print(f"{question}: {len(found)} rows agree")
 
 
-first, last = duckdb.sql(f"SELECT min(date), max(date) FROM {REPORTS}").fetchone()
 agree(
     "growth",
     answer("growth", "service", "path", "before", "after"),
-    f"""SELECT service, path, coalesce(avg(amount) FILTER (WHERE date = '{first}'), 0)::DOUBLE,
-        coalesce(avg(amount) FILTER (WHERE date = '{last}'), 0)::DOUBLE
-    FROM {REPORTS} WHERE date IN ('{first}', '{last}') AND units = 'bytes' AND path LIKE 'explicit/%' GROUP BY ALL""",
+    f"""WITH ends AS (SELECT service, min(date) AS first, max(date) AS last FROM {REPORTS} GROUP BY service
+    ), runs AS (
+        SELECT service, count(DISTINCT run_id) FILTER (WHERE date = first) AS firsts,
+            count(DISTINCT run_id) FILTER (WHERE date = last) AS lasts
+        FROM {REPORTS} JOIN ends USING (service) GROUP BY service
+    )
+    SELECT service, path, coalesce(sum(amount) FILTER (WHERE date = first), 0)::DOUBLE / any_value(firsts),
+        coalesce(sum(amount) FILTER (WHERE date = last), 0)::DOUBLE / any_value(lasts)
+    FROM {REPORTS} JOIN ends USING (service) JOIN runs USING (service)
+    WHERE date IN (first, last) AND units = 'bytes' AND path LIKE 'explicit/%' GROUP BY service, path""",
 )
 agree(
     "dark",
@@ -65,7 +71,7 @@ agree(
     ), middles AS (SELECT service, median(amount) AS middle FROM processes GROUP BY ALL
     ), spread AS (
         SELECT service, middle, greatest(median(abs(amount - middle)) * 1.4826, 0.02 * middle) AS unit
-        FROM processes JOIN middles USING (service) GROUP BY ALL
+        FROM processes JOIN middles USING (service) GROUP BY service, middle
     )
     SELECT service, host FROM processes JOIN spread USING (service) WHERE (amount - middle) / unit >= 5""",
 )

@@ -39,7 +39,7 @@ pub(super) struct CollectCommand {
     #[arg(long, value_name = "MIB", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
     max_answer: u32,
     /// The size of waiting reports in MiB above which they are written before the interval ends
-    #[arg(long, value_name = "MIB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "MIB", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..))]
     max_waiting: u32,
     /// Stop after this number of intervals
     #[arg(long, value_name = "INTERVALS")]

@@ -33,8 +33,13 @@ pub(crate) fn metadata_list(path: &Path, keys: &[&str]) -> Result<Vec<Vec<String
     Ok(keys.iter().map(words).collect())
 }
 
-/// Adds the files of one folder to the listing: those that are read, and those that are replaced.
-pub(super) fn separate(files: Vec<TableFile>, listing: &mut TableListing) {
+/// Adds the files of a day and service to the listing: those that are read, and those that are replaced.
+pub(super) fn separate(all: Vec<TableFile>, listing: &mut TableListing) {
+    // The same run in a folder of an earlier version and in one of this version: its file has the same name.
+    let mut names = HashSet::new();
+    let (files, again): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|file| file.is_compact() || names.insert(file.name().to_owned()));
+    listing.replaced.extend(again);
     // A single file replaces nothing. So the metadata of old days is not read here.
     if files.len() < 2 || !files.iter().any(TableFile::is_compact) {
         listing.files.extend(files);

@@ -1,6 +1,9 @@
 //! Budgets: the processes that exceed the limits of a file, as `about-memory check` reads it.
+//!
+//! Each bucket of a process is checked by itself: the sum of amounts of different days would exceed limits that the
+//! process never exceeded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -14,17 +17,18 @@ use crate::error::FleetError;
 use crate::session::FleetSession;
 
 /// The number of processes whose reports are in memory together.
-const BATCH_LIVES: usize = 500;
+const BATCH_LIVES: usize = 100;
 
 /// A limit that processes of a service exceed.
 #[derive(Default)]
 struct ExceededLimit {
     line: usize,
     processes: i64,
-    /// The process that a text shows: the first in the order of hosts.
+    /// The process and bucket with the largest amount.
     host: String,
     pid: i64,
     outcome: String,
+    amount: Option<i128>,
 }
 
 pub(super) async fn ask(
@@ -61,21 +65,32 @@ pub(super) async fn ask(
     for lives in lives.chunks(BATCH_LIVES) {
         let sets = highest(session, lives.iter().map(|life| life.0)).await?;
         for (life, service, host, process, pid) in lives {
-            let Some(paths) = sets.get(life) else { continue };
-            let mut set = ReportSet::new();
             let process = format!("{process} (pid {pid})");
-            for (path, kind, units, amount) in paths {
-                let (kind, units) = (*kind, *units);
-                let report =
-                    Report { process: &process, path, kind, units, amount: *amount, description: "" };
-                set.push(report);
-            }
-            for check in budget.check(&set).into_iter().filter(about_memory::BudgetCheck::failed) {
-                let limit = exceeded.entry((service.clone(), check.limit.to_string())).or_insert_with(|| {
-                    let (host, pid, outcome) = (host.clone(), *pid, check.to_string());
-                    ExceededLimit { line: check.line, processes: 0, host, pid, outcome }
-                });
-                limit.processes += 1;
+            let mut counted = BTreeSet::new();
+            for (_, paths) in sets.range((*life, i64::MIN)..=(*life, i64::MAX)) {
+                let mut set = ReportSet::new();
+                for (path, kind, units, amount) in paths {
+                    let (kind, units) = (*kind, *units);
+                    set.push(Report {
+                        process: &process,
+                        path,
+                        kind,
+                        units,
+                        amount: *amount,
+                        description: "",
+                    });
+                }
+                for check in budget.check(&set).into_iter().filter(about_memory::BudgetCheck::failed) {
+                    let key = (service.clone(), check.limit.to_string());
+                    let amount = check.verdict.as_ref().ok().and_then(|outcome| outcome.second);
+                    let limit = exceeded.entry(key.clone()).or_default();
+                    limit.processes += i64::from(counted.insert(key));
+                    if limit.host.is_empty() || amount > limit.amount {
+                        limit.line = check.line;
+                        (limit.host, limit.pid) = (host.clone(), *pid);
+                        (limit.outcome, limit.amount) = (check.to_string(), amount);
+                    }
+                }
             }
         }
     }
@@ -94,10 +109,11 @@ pub(super) async fn ask(
         .whole("processes", ColumnUnit::Plain, rows.iter().map(|(_, limit)| limit.processes))
         .texts("host", rows.iter().map(|(_, limit)| &limit.host))
         .whole("pid", ColumnUnit::Plain, rows.iter().map(|(_, limit)| limit.pid))
-        .texts("first_outcome", rows.iter().map(|(_, limit)| &limit.outcome))
+        .texts("largest_outcome", rows.iter().map(|(_, limit)| &limit.outcome))
         .answer(title)?;
     answer.notes.push(format!(
-        "{checked} processes, each with the highest amount of each path. processes: those that exceed the limit."
+        "{checked} processes, with the highest amounts of each {} hours. processes: those that exceed the limit.",
+        crate::buckets::BUCKET_SECONDS / 3600
     ));
     if let Some(((service, _), _)) = rows.first() {
         answer.next =
@@ -108,23 +124,23 @@ pub(super) async fn ask(
 
 type PathAmount = (String, Kind, Units, i64);
 
-/// The highest amount of each path of some lives.
+/// The highest amount of each path in each bucket of some lives.
 async fn highest(
     session: &FleetSession,
     lives: impl Iterator<Item = u64>,
-) -> Result<BTreeMap<u64, Vec<PathAmount>>, FleetError> {
+) -> Result<BTreeMap<(u64, i64), Vec<PathAmount>>, FleetError> {
     let lives: Vec<String> = lives.map(|life| life.to_string()).collect();
     let sql = format!(
-        "SELECT life, path, kind, units, max(highest) AS highest FROM buckets WHERE life IN ({})
-        GROUP BY life, path, kind, units ORDER BY life, path",
+        "SELECT life, bucket, path, min(kind) AS kind, units, max(highest) AS highest FROM buckets WHERE life IN ({})
+        GROUP BY life, bucket, path, units ORDER BY life, bucket, path",
         lives.join(", ")
     );
-    let mut sets: BTreeMap<u64, Vec<PathAmount>> = BTreeMap::new();
+    let mut sets: BTreeMap<(u64, i64), Vec<PathAmount>> = BTreeMap::new();
     for batch in session.query(&sql).await? {
         let rows = batch.num_rows();
         let columns = BatchColumns(&batch);
         let (paths, kinds, units) = (columns.texts("path")?, columns.texts("kind")?, columns.texts("units")?);
-        let (ids, amounts) = (columns.lives()?, columns.whole("highest")?);
+        let (ids, times, amounts) = (columns.lives()?, columns.whole("bucket")?, columns.whole("highest")?);
         for row in 0..rows {
             let kind = match kinds.value(row) {
                 "heap" => Kind::Heap,
@@ -138,7 +154,7 @@ async fn highest(
                 _ => Units::Percentage,
             };
             let amount = (paths.value(row).to_owned(), kind, units, amounts.value(row));
-            sets.entry(ids.value(row)).or_default().push(amount);
+            sets.entry((ids.value(row), times.value(row))).or_default().push(amount);
         }
     }
     Ok(sets)

@@ -3,7 +3,7 @@
 //! The life of a process has four quarters. A life rises if the path grows in at least three of them. A version leaks if
 //! a path rises in at least 20 % of its lives, in more lives than chance explains, and a restart undoes the growth.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::QuestionOptions;
 use super::scope::word;
@@ -76,23 +76,27 @@ pub(super) async fn ask(session: &FleetSession, options: &QuestionOptions) -> Re
         "WITH lives AS ({lives}), aged AS (
             SELECT service, path, version, life, start, length, mean, samples,
                 (CAST(first_ts AS BIGINT) + CAST(last_ts AS BIGINT)) / 2 - start AS age
-            FROM buckets JOIN lives ON life = id WHERE length >= {MIN_MICROS} AND {condition}
+            FROM lives JOIN buckets ON id = life WHERE length >= {MIN_MICROS} AND {condition}
         )
         SELECT service, path, version, life, min(start) AS start, min(length) AS length, {}
         FROM aged GROUP BY service, path, version, life",
         levels.join(", ")
     );
     let mut paths: BTreeMap<(String, String), BTreeMap<String, PathLives>> = BTreeMap::new();
+    let (mut all_lives, mut whole_lives) = (BTreeSet::new(), BTreeSet::new());
     for batch in session.query(&sql).await? {
         let rows = batch.num_rows();
         let batch = BatchColumns(&batch);
         let (services, names, of) = (batch.texts("service")?, batch.texts("path")?, batch.texts("version")?);
+        let ids = batch.lives()?;
         let (starts, lengths) = (batch.whole("start")?, batch.numbers("length")?);
         let levels =
             (0..=4).map(|border| batch.numbers(&format!("level_{border}"))).collect::<Result<Vec<_>, _>>()?;
         for row in 0..rows {
             let levels: Option<Vec<f64>> = levels.iter().map(|level| known(level, row)).collect();
+            all_lives.insert(ids.value(row));
             let Some(levels) = levels else { continue };
+            whole_lives.insert(ids.value(row));
             let service = services.value(row);
             let first =
                 versions.get(service).and_then(|versions| versions.first()).map_or(0, |(time, _)| *time);
@@ -132,6 +136,14 @@ pub(super) async fn ask(session: &FleetSession, options: &QuestionOptions) -> Re
     answer.notes.push(format!(
         "Processes that ran less than {hours} hours do not count. since: the first version that leaks."
     ));
+    let skipped = all_lives.len() - whole_lives.len();
+    if skipped > 0 {
+        answer.notes.push(format!(
+            "{skipped} of {} longer processes do not count either: their reports have gaps, or two versions. In \
+             containers, give each start its own host name.",
+            all_lives.len()
+        ));
+    }
     if let Some(first) = leaks.first() {
         let rest = format!(" --path {} --version {}", word(&first.path), word(&first.since));
         answer.next = vec![session.command("outliers", &first.service, &rest)];

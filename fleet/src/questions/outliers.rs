@@ -1,7 +1,8 @@
 //! Outliers: processes whose paths together are farthest above those of their peers, and the path with the largest
 //! difference.
 //!
-//! Peers are the processes of a service in the last bucket. The distance is in units of the median deviation.
+//! Peers are the processes of a service in the last bucket that has enough of them: a new bucket fills up, and a host
+//! with a wrong clock has later buckets alone. The distance is in units of the median deviation.
 
 use std::collections::BTreeMap;
 
@@ -40,9 +41,9 @@ pub(super) async fn ask(session: &FleetSession, options: &QuestionOptions) -> Re
     let last = last_buckets(options);
     let sql = format!(
         "WITH last AS ({last}), paths AS (
-            SELECT buckets.service, host, process, pid, life, path, max(version) AS version,
+            SELECT service, host, process, pid, life, path, max(version) AS version,
                 sum(mean * samples) / sum(samples) AS amount
-            FROM buckets JOIN last ON buckets.service = last.service AND bucket = last_bucket
+            FROM last JOIN buckets ON of_service = service AND last_bucket = bucket
             WHERE {condition} GROUP BY 1, 2, 3, 4, 5, 6
         )
         SELECT service, host, process, pid, life, max(version) AS version, sum(amount) AS amount
@@ -131,10 +132,20 @@ pub(super) async fn ask(session: &FleetSession, options: &QuestionOptions) -> Re
     Ok(answer)
 }
 
-/// The last bucket of each service.
+/// The last bucket of each service that has at least half as many processes as each bucket of the day before.
 fn last_buckets(options: &QuestionOptions) -> String {
     let condition = options.life_condition();
-    format!("SELECT service, max(bucket) AS last_bucket FROM buckets WHERE {condition} GROUP BY service")
+    format!(
+        "SELECT of_service, max(bucket) AS last_bucket FROM (
+            SELECT of_service, bucket, lives,
+                max(lives) OVER (PARTITION BY of_service ORDER BY bucket ROWS BETWEEN 4 PRECEDING AND CURRENT ROW) AS most
+            FROM (
+                SELECT of_service, bucket, count(*) AS lives
+                FROM (SELECT service AS of_service, bucket, life FROM buckets WHERE {condition} GROUP BY 1, 2, 3)
+                GROUP BY 1, 2
+            )
+        ) WHERE 2 * lives >= most GROUP BY of_service"
+    )
 }
 
 /// For each life, the path with the largest difference from the median of all peers, and the difference.
@@ -151,12 +162,12 @@ async fn held_more(
     let (condition, last, lives) = (options.condition(), last_buckets(options), lives.join(", "));
     let sql = format!(
         "WITH last AS ({last}), paths AS (
-            SELECT buckets.service, life, path, sum(mean * samples) / sum(samples) AS amount
-            FROM buckets JOIN last ON buckets.service = last.service AND bucket = last_bucket
+            SELECT service, life, path, sum(mean * samples) / sum(samples) AS amount
+            FROM last JOIN buckets ON of_service = service AND last_bucket = bucket
             WHERE {condition} GROUP BY 1, 2, 3
         ), usual AS (SELECT service, path, median(amount) AS usual FROM paths GROUP BY 1, 2)
         SELECT life, paths.path, amount - usual AS more
-        FROM paths JOIN usual ON paths.service = usual.service AND paths.path = usual.path
+        FROM usual JOIN paths ON usual.service = paths.service AND usual.path = paths.path
         WHERE life IN ({lives}) ORDER BY more DESC, path"
     );
     for batch in session.query(&sql).await? {

@@ -22,7 +22,11 @@ const MIN_ERRORS: f64 = 6.0;
 const MIN_SHARE: f64 = 0.05;
 const MIN_BYTES: f64 = 65_536.0;
 
-/// The amounts of processes of one age, in days.
+/// The error of a median is larger than the error of a mean by this factor.
+const MEDIAN_ERROR: f64 = 1.2533;
+
+/// The amounts of processes of one age, in days. The median and the middle two thirds stand for all, so that a process
+/// that holds far more than its peers hides no version.
 #[derive(Clone, Copy, Debug, Default)]
 struct AgeGroup {
     processes: f64,
@@ -54,10 +58,11 @@ pub(super) async fn ask(session: &FleetSession, options: &QuestionOptions) -> Re
             SELECT service, path, version, life,
                 (CAST(bucket AS BIGINT) - CAST(start AS BIGINT) + 21600000000) / 86400000000 AS age,
                 sum(mean * samples) / sum(samples) AS amount
-            FROM buckets JOIN lives ON life = id WHERE {condition} GROUP BY 1, 2, 3, 4, 5
+            FROM lives JOIN buckets ON id = life WHERE {condition} GROUP BY 1, 2, 3, 4, 5
         )
-        SELECT service, path, version, age, count(*) AS processes, avg(amount) AS mean,
-            coalesce(var_samp(amount), 0) AS variance
+        SELECT service, path, version, age, count(*) AS processes, median(amount) AS middle,
+            power({MEDIAN_ERROR} * (percentile_cont(0.84) WITHIN GROUP (ORDER BY amount)
+                - percentile_cont(0.16) WITHIN GROUP (ORDER BY amount)) / 2, 2) AS variance
         FROM ages GROUP BY 1, 2, 3, 4"
     );
     let mut groups: BTreeMap<(String, String), BTreeMap<String, AgeGroups>> = BTreeMap::new();
@@ -67,7 +72,7 @@ pub(super) async fn ask(session: &FleetSession, options: &QuestionOptions) -> Re
         let (services, paths, versions) =
             (batch.texts("service")?, batch.texts("path")?, batch.texts("version")?);
         let (ages, processes) = (batch.whole("age")?, batch.numbers("processes")?);
-        let (means, variances) = (batch.numbers("mean")?, batch.numbers("variance")?);
+        let (means, variances) = (batch.numbers("middle")?, batch.numbers("variance")?);
         for row in 0..rows {
             let key = (services.value(row).to_owned(), paths.value(row).to_owned());
             let group = AgeGroup {

@@ -212,3 +212,34 @@ fn a_query_without_a_limit_has_one() {
         assert!(block_on(open(folder.path()).ask_sql(sql, 100)).unwrap().rows.num_rows() > 1, "{sql}");
     }
 }
+
+#[test]
+fn files_of_a_folder_that_are_no_reports_are_skipped() {
+    let (folder, sources) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let deep = sources.path().join("deep");
+    fs::create_dir(&deep).unwrap();
+    fs::write(sources.path().join("a.json"), report("app (pid 7)", &[("explicit/a", 1)])).unwrap();
+    fs::write(deep.join("b.json"), report("app (pid 8)", &[("explicit/a", 2)])).unwrap();
+    fs::write(deep.join("cut.json"), "{\"version\": 1, \"reports\": [").unwrap();
+    fs::write(deep.join("notes.txt"), "no report").unwrap();
+    let done = import(folder.path(), &[sources.path().to_owned()], &RunFacts::default()).unwrap();
+    assert_eq!((done.files.len(), done.skipped.len()), (2, 1), "{done:?}");
+    assert!(done.skipped[0].contains("cut.json: "), "{done:?}");
+    // The service is the process's name.
+    assert_eq!(
+        query(folder.path(), "SELECT service, pid FROM reports ORDER BY pid").unwrap(),
+        [["app", "7"], ["app", "8"]]
+    );
+    // A file that the user names must be a report.
+    assert!(import(folder.path(), &[deep.join("notes.txt")], &RunFacts::default()).is_err());
+}
+
+#[test]
+fn many_tiny_files_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = add(folder.path(), "search", TIME, 1000);
+    for number in 0..500 {
+        fs::copy(&file, file.with_file_name(format!("{number:032x}.parquet"))).unwrap();
+    }
+    assert_eq!(count(folder.path()), (3 * 501).to_string());
+}

@@ -230,3 +230,69 @@ fn kills_leave_no_torn_file_and_no_run_twice() {
     let sql = "SELECT count(*) > 0, count(*) = count(DISTINCT run_id) FROM reports WHERE path = 'explicit/a'";
     assert_eq!(query(&root, sql).unwrap(), [["true", "true"]]);
 }
+
+#[test]
+fn a_bad_file_of_targets_and_a_full_disk_lose_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (root, list) = (folder.path().join("fleet"), folder.path().join("targets.txt"));
+    let good = format!("http://{}\n", text(ok(&body(1))).0);
+    std::fs::write(&list, &good).unwrap();
+    let mut options = options(Vec::new(), 6);
+    options.interval = Duration::from_millis(300);
+    options.file = Some(list.clone());
+    let (place, aside) = (root.join("reports"), root.join("aside"));
+    let mut rounds: Vec<CollectedRound> = Vec::new();
+    let report = |round: &CollectedRound| {
+        rounds.push(round.clone());
+        match rounds.len() {
+            1 => std::fs::write(&list, "").unwrap(),
+            2 => std::fs::write(&list, "http://half").unwrap(),
+            3 => {
+                std::fs::remove_file(&list).unwrap();
+                // No file can be written now.
+                std::fs::rename(&place, &aside).unwrap();
+                std::fs::write(&place, "").unwrap();
+            }
+            4 => std::fs::write(&list, &good).unwrap(),
+            5 => {
+                std::fs::remove_file(&place).unwrap();
+                std::fs::rename(&aside, &place).unwrap();
+            }
+            _ => {}
+        }
+    };
+    block_on(collect(&root, &options, std::future::pending(), report)).unwrap();
+    assert!(rounds.iter().all(|round| round.answered == 1), "{rounds:?}");
+    for (round, parts) in [
+        (0, &[][..]),
+        (1, &["the targets stay as they were: there are no targets"]),
+        (2, &["targets.txt: line 1: "]),
+        (3, &["targets.txt: No such file", "the reports wait: "]),
+        (4, &["the reports wait: "]),
+        (5, &[]),
+    ] {
+        let failures = &rounds[round].failures;
+        let fits = failures.iter().zip(parts).all(|(failure, part)| failure.contains(part));
+        assert!(failures.len() == parts.len() && fits, "{round}: {failures:?}");
+    }
+    assert_eq!(query(&root, "SELECT count(DISTINCT run_id) FROM reports").unwrap(), [["6"]]);
+
+    // Reports that cannot be written at the end are an error.
+    std::fs::remove_dir_all(&place).unwrap();
+    std::fs::write(&place, "").unwrap();
+    options.rounds = Some(1);
+    assert!(run(&root, &options).unwrap_err().to_string().contains("reports"));
+}
+
+#[test]
+fn the_texts_of_servers_and_late_targets_are_plain() {
+    let mut targets: Vec<CollectTarget> = (0..8)
+        .map(|_| target(text("HTTP/1.1 503 No\r\nRetry-After: \u{9b}31m\r\nContent-Length: 0\r\n\r\n").0, ""))
+        .collect();
+    targets.push(target(text(ok(&body(1))).0, ""));
+    let folder = tempfile::tempdir().unwrap();
+    let rounds = run(folder.path(), &options(targets, 1)).unwrap();
+    let failures = &rounds[0].failures;
+    assert!(failures.len() == 5 && failures.iter().all(|text| text.contains("status 503")), "{failures:?}");
+    assert!(!failures.iter().any(|text| text.contains(char::is_control)), "{failures:?}");
+}

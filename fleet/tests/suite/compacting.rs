@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use memory_fleet::{CompactOptions, Question, RunFacts, compact, import};
 
-use crate::support::{ask, block_on, files, query, report};
+use crate::support::{add_run, ask, block_on, files, query, report, write_again};
 
 /// 2026-11-22T00:00:00Z.
 const DAY: u64 = 1_795_305_600;
@@ -134,4 +134,94 @@ fn two_compactions_do_not_run_together() {
     assert!(error.contains("another process compacts this folder"), "{error}");
     drop(lock);
     run(folder.path(), DAY + 72 * 3600);
+}
+
+const COUNTS: &str = "SELECT count(*), count(DISTINCT run_id) FROM reports";
+
+fn add(root: &Path, time: u64) {
+    add_run(root, ("cart", "h", "1"), time, &report("cart (pid 1)", &[("explicit/a", 10)]));
+}
+
+fn one_file(root: &Path) -> std::path::PathBuf {
+    let mut all = files(&root.join("reports"));
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.remove(0)
+}
+
+#[test]
+fn a_run_that_one_of_two_files_shares_counts_once() {
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for time in [DAY, DAY + 60] {
+        add(folder.path(), time);
+    }
+    for time in [DAY + 60, DAY + 120] {
+        add(other.path(), time);
+    }
+    run(other.path(), DAY + 72 * 3600);
+    let both = one_file(other.path());
+    let place = files(&folder.path().join("reports"))[0].with_file_name("minute-1.parquet");
+    fs::copy(both, place).unwrap();
+    run(folder.path(), DAY + 72 * 3600);
+    assert_eq!(query(folder.path(), COUNTS).unwrap(), [["3", "3"]]);
+}
+
+#[test]
+fn a_file_of_an_earlier_version_keeps_its_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    add(root, DAY);
+    write_again(&one_file(root), None);
+    run(root, DAY + 72 * 3600);
+    assert!(one_file(root).to_string_lossy().contains("/daily-"));
+    // The same report again, also in the folder of an earlier version.
+    add(root, DAY);
+    let new =
+        files(&root.join("reports")).into_iter().find(|path| !path.to_string_lossy().contains("daily-"));
+    let new = new.unwrap();
+    let old = root.join("reports/date=2026-11-22/service=cart");
+    fs::create_dir_all(&old).unwrap();
+    fs::copy(&new, old.join(new.file_name().unwrap())).unwrap();
+    assert_eq!(query(root, COUNTS).unwrap(), [["1", "1"]]);
+    run(root, DAY + 72 * 3600);
+    assert_eq!(query(root, COUNTS).unwrap(), [["1", "1"]]);
+    assert!(one_file(root).to_string_lossy().contains("/daily-"));
+}
+
+#[test]
+fn the_folders_of_two_versions_with_one_run_count_once() {
+    let folder = tempfile::tempdir().unwrap();
+    add(folder.path(), DAY);
+    let new = one_file(folder.path());
+    let old = folder.path().join("reports/date=2026-11-22/service=cart");
+    fs::create_dir_all(&old).unwrap();
+    fs::copy(&new, old.join(new.file_name().unwrap())).unwrap();
+    assert_eq!(query(folder.path(), COUNTS).unwrap(), [["1", "1"]]);
+}
+
+#[test]
+fn a_column_of_a_later_version_is_not_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    add(root, DAY);
+    write_again(&one_file(root), Some("new_column"));
+    add(root, DAY + 60);
+    add(root, DAY + 120);
+    let done = block_on(compact(root, &CompactOptions::at(Duration::from_secs(DAY + 72 * 3600)))).unwrap();
+    assert!(done.warnings.len() == 1 && done.warnings[0].contains("the column new_column would be lost"));
+    assert_eq!((done.merged, files(&root.join("reports")).len()), (2, 2));
+    assert_eq!(query(root, COUNTS).unwrap(), [["3", "3"]]);
+}
+
+#[test]
+fn buckets_of_earlier_versions_are_written_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    fleet(root);
+    run(root, DAY + 72 * 3600);
+    let (buckets, written) = (query(root, BUCKETS).unwrap(), names(root));
+    fs::rename(root.join("buckets-v2"), root.join("buckets")).unwrap();
+    assert_eq!(query(root, BUCKETS).unwrap(), buckets);
+    assert_eq!(run(root, DAY + 72 * 3600), (0, 0, 4));
+    assert_eq!(names(root), written);
+    assert_eq!(query(root, BUCKETS).unwrap(), buckets);
 }

@@ -6,6 +6,7 @@ mod bad_inputs;
 mod collecting;
 mod command_line;
 mod compacting;
+mod questions;
 mod simulated;
 mod statistics;
 mod support;

@@ -37,6 +37,20 @@ fn equal_and_short_series_have_no_changes() {
 }
 
 #[test]
+fn an_even_growth_is_no_change() {
+    for slope in [-3.0, 0.5, 2.0, 50.0] {
+        let line = |index: usize| 100.0 + slope * index as f64;
+        let series: Vec<f64> = (0..30).map(|index| line(index) + noise(index)).collect();
+        assert_eq!(change_points(&series, 0.001), [], "{slope}");
+        assert_eq!(change_points(&(0..30).map(line).collect::<Vec<_>>(), 0.001), [], "{slope}");
+    }
+    // A step in a slow growth is a change.
+    let series: Vec<f64> =
+        (0..30).map(|index| index as f64 + if index < 15 { 0.0 } else { 100.0 } + noise(index)).collect();
+    assert!(change_points(&series, 0.001).iter().any(|point| point.index == 15));
+}
+
+#[test]
 fn noise_rarely_has_changes() {
     let count: usize = (0..1000)
         .map(|number| {

@@ -3,10 +3,17 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{Int64Array, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
-use memory_fleet::{Answer, FleetError, FleetSession, Question, QuestionOptions, SessionOptions};
+use memory_fleet::{
+    Answer, FleetError, FleetSession, Question, QuestionOptions, RunFacts, SessionOptions, import,
+};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread()
@@ -84,4 +91,33 @@ pub(crate) fn report(process: &str, amounts: &[(&str, i64)]) -> String {
         })
         .collect();
     format!(r#"{{"version":1,"hasMozMallocUsableSize":true,"reports":[{}]}}"#, rows.join(","))
+}
+
+/// Adds a report of a process at a time in seconds.
+pub(crate) fn add_run(root: &Path, (service, host, version): (&str, &str, &str), time: u64, body: &str) {
+    let source = root.join("source.json");
+    fs::write(&source, body).unwrap();
+    let mut facts = RunFacts::default();
+    facts.service = Some(service.to_owned());
+    facts.host = Some(host.to_owned());
+    facts.version = Some(version.to_owned());
+    facts.time = Some(Duration::from_secs(time));
+    import(root, std::slice::from_ref(&source), &facts).unwrap();
+    fs::remove_file(source).unwrap();
+}
+
+/// Writes a file of a table again without its metadata, and with one more column if it has a name.
+pub(crate) fn write_again(path: &Path, new_column: Option<&str>) {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(fs::File::open(path).unwrap()).unwrap();
+    let batch = reader.build().unwrap().next().unwrap().unwrap();
+    let schema = batch.schema();
+    let (mut fields, mut columns) = (schema.fields().to_vec(), batch.columns().to_vec());
+    if let Some(name) = new_column {
+        fields.push(Arc::new(Field::new(name, DataType::Int64, false)));
+        columns.push(Arc::new(Int64Array::from(vec![1; batch.num_rows()])));
+    }
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap();
+    let mut writer = ArrowWriter::try_new(fs::File::create(path).unwrap(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
 }
