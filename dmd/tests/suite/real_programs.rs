@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use dmd::analyze;
 use dmd::analyze::program::{ProgramOptions, ResidentMemory, ResidentOwner};
 
-use crate::support::{command, count, preloaded, read_dump, run};
+use crate::support::{command, count, preloaded, read_dump, run, without_reasons};
 
 const ALL_OPTIONS: [&str; 5] = [
     "--mode=dark-matter --stacks=full",
@@ -40,7 +40,10 @@ fn same(needed: &[&str], text: &str) {
         let dumps = tempfile::tempdir().unwrap();
         let output = dumps.path().join("d-%p.json.gz");
         let options = format!("{options} --quiet --dump-at-exit --output={}", output.display());
-        let recorded = script(preloaded("/bin/bash", &options), text);
+        let mut recorded = script(preloaded("/bin/bash", &options), text);
+        if text.contains("ulimit -f 0") {
+            recorded.stderr = without_reasons(&recorded.stderr);
+        }
         assert_eq!(recorded, plain, "{options}: {text}");
         let mut blocks = 0;
         for entry in std::fs::read_dir(dumps.path()).unwrap() {

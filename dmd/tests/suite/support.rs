@@ -96,6 +96,15 @@ fn linked_allocator() -> Vec<String> {
     renamed.chain([archive.to_owned(), "-lm".to_owned()]).collect()
 }
 
+/// Standard error without the lines that give the reason for a missing dump. DMD prints them in quiet mode, too.
+pub(crate) fn without_reasons(stderr: &[u8]) -> Vec<u8> {
+    let is_reason = |line: &&[u8]| {
+        let line = String::from_utf8_lossy(line);
+        line.starts_with("DMD[") && (line.contains("  can't write ") || line.contains("] no dump: "))
+    };
+    stderr.split_inclusive(|byte| *byte == b'\n').filter(|line| !is_reason(line)).flatten().copied().collect()
+}
+
 /// Compiles a source of `tests/torture`.
 pub(crate) fn compile(folder: &Path, compiler: &str, source: &str, name: &str, flags: &[&str]) -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
