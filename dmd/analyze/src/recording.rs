@@ -85,10 +85,11 @@ pub use changes::{BlockChange, BlockChanges};
 pub use line::{LIFE_CLASSES, SIZE_CLASSES, UsageLine};
 pub use moment::{Moment, MomentError};
 
+pub(crate) use event::MappingStack;
 pub(crate) use growth::LiveSums;
 pub(crate) use leaked::{FreedBefore, LeakedStack, STEPS as LEAK_STEPS};
 pub(crate) use line::{LIFE_LIMITS, LineGroups};
-pub(crate) use mapped::{KeptMappings, MappedLine, MappingStack};
+pub(crate) use mapped::{KeptMappings, MappedLine};
 pub(crate) use slices::{ALIVE, SliceTable};
 pub(crate) use usage::{ForeignFrees, StackUse, UsageFindings};
 

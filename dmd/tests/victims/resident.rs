@@ -186,6 +186,17 @@ fn mappings(folder: &Path) {
     assert_eq!(refused, libc::MAP_FAILED);
     area("refused", kept, 8 * page, 8 * page, 0);
 
+    let both = map(16 * page, PRIVATE, -1);
+    write(both, 8 * page);
+    let (place, flags) = (both.wrapping_add(8 * page), PRIVATE | libc::MAP_FIXED);
+    // SAFETY: these pages belong to this program.
+    let second = unsafe { libc::mmap(place.cast(), 8 * page, libc::PROT_READ, flags, -1, 0) };
+    assert_eq!(second, place.cast());
+    // SAFETY: the kernel refuses to resize two mappings at once.
+    let refused = unsafe { libc::mremap(both.cast(), 16 * page, 32 * page, libc::MREMAP_MAYMOVE) };
+    assert_eq!(refused, libc::MAP_FAILED);
+    area("refused-both", both, 16 * page, 8 * page, 0);
+
     let cut = map(16 * page, PRIVATE, -1);
     write(cut, 16 * page);
     // SAFETY: these pages belong to this program, and are not used again.

@@ -158,7 +158,8 @@ impl HeapSource {
             let most = limits.entry_limit().saturating_sub(blocks);
             match memory.malloc_blocks(most) {
                 Err(TypedError::Dump(AnalyzeError::TooManyEntries(_))) => say(&format!(
-                    "process {pid}: blocks from before the attachment are not shown: there are more than {most}"
+                    "process {pid}: blocks from before the attachment are not shown: there are more than {most}; raise \
+                     --max-entries"
                 )),
                 older => {
                     let older = older.map_err(|error| failure(error.into()))?.into_iter();

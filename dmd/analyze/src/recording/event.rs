@@ -5,6 +5,9 @@ use dmd_format::recording::RecordedBlock;
 /// The number of a stack that was not recorded.
 pub(crate) const NO_STACK: u32 = 0;
 
+/// A stack that mapped memory, and whether it mapped files.
+pub(crate) type MappingStack = (u32, bool);
+
 /// One event. Ticks count from the start of the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimedEvent {

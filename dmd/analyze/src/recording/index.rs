@@ -7,7 +7,7 @@ use dmd_format::recording::{
 use hashbrown::{DefaultHashBuilder, HashMap, HashSet};
 
 use super::clock::TickClock;
-use super::mapped::MappingStack;
+use super::event::MappingStack;
 use super::source::RecordingSource;
 use super::tree::CallTree;
 use crate::error::AnalyzeError;

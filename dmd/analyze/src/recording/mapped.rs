@@ -6,13 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use dmd_format::recording::{MappingAction, MappingDecoder, MappingEvent};
 use rustc_hash::FxHashMap;
 
+use super::event::MappingStack;
 use super::index::RecordingIndex;
 use super::source::RecordingSource;
 use super::{Moment, Recording};
 use crate::error::AnalyzeError;
-
-/// A stack that mapped memory, and whether it mapped files.
-pub(crate) type MappingStack = (u32, bool);
 
 /// The mapped bytes of some stacks over the time.
 #[derive(Clone, Debug, Default)]
