@@ -6,6 +6,7 @@ mod environments;
 mod older_blocks;
 mod refusals;
 mod rounds;
+mod stops;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};

@@ -70,7 +70,7 @@ pub(crate) fn for_call(
 
 /// The bytes after a change in which a thread must not be, because an instruction there changes, too: the second one of a
 /// pair that makes an address.
-pub(crate) const CHANGED_TOGETHER: u64 = 68;
+pub(crate) const CHANGED_TOGETHER: Option<u64> = Some(68);
 
 /// The bytes below the stack pointer that a function without calls may use.
 pub(crate) const RED_ZONE: u64 = 0;

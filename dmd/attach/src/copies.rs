@@ -37,7 +37,7 @@ pub(crate) fn replace(target: &TargetProcess, moved: &[(u64, u64)]) -> io::Resul
                 }
                 // A signal arrives: try again.
                 Ok(None) => {}
-                // The thread has ended.
+                // The thread has ended, or does not stop.
                 Err(_) => break,
             }
         }
@@ -56,11 +56,6 @@ pub(crate) fn replace_in(
     let (lowest, highest) =
         moved.iter().fold((u64::MAX, 0), |(low, high), (old, _)| (low.min(*old), high.max(*old)));
     let mut registers: ThreadRegisters = thread.registers()?;
-    let again = arch::making_the_call_again(&registers);
-    if let Some(again) = again.filter(|_| !target.has_pending_signal(thread.number())) {
-        registers = again;
-        thread.set_registers(&registers)?;
-    }
     let mut replaced = 0;
     arch::for_each_kept(&mut registers, |value| {
         if let Some(new) = new_address(*value) {
@@ -71,13 +66,9 @@ pub(crate) fn replace_in(
     if replaced > 0 {
         thread.set_registers(&registers)?;
     }
-    let start = (arch::stack_pointer(&registers) - arch::RED_ZONE) & !7;
-    let mapping = mappings.iter().find(|mapping| (mapping.start..mapping.end).contains(&start));
-    let end = mapping.map_or(start, |mapping| mapping.end.min(start + MOST));
-    let mut stack = vec![0; (end - start) as usize];
-    if !target.read(start, &mut stack) {
+    let Some(UsedStack { start, bytes: stack, .. }) = UsedStack::read(target, &registers, mappings) else {
         return Ok(replaced);
-    }
+    };
     for (number, word) in stack.as_chunks::<8>().0.iter().enumerate() {
         let value = u64::from_le_bytes(*word);
         if (lowest..=highest).contains(&value)
@@ -88,4 +79,27 @@ pub(crate) fn replace_in(
         }
     }
     Ok(replaced)
+}
+
+/// The used part of a thread's stack.
+pub(crate) struct UsedStack {
+    pub(crate) start: u64,
+    pub(crate) bytes: Vec<u8>,
+    /// Whether the part ends where the stack's mapping ends.
+    pub(crate) is_whole: bool,
+}
+
+impl UsedStack {
+    /// Reads at most [`MOST`] bytes. Returns `None` if the stack cannot be read.
+    pub(crate) fn read(
+        target: &TargetProcess,
+        registers: &ThreadRegisters,
+        mappings: &[TargetMapping],
+    ) -> Option<Self> {
+        let start = arch::stack_pointer(registers).checked_sub(arch::RED_ZONE)? & !7;
+        let mapping = mappings.iter().find(|mapping| (mapping.start..mapping.end).contains(&start))?;
+        let end = mapping.end.min(start + MOST);
+        let mut bytes = vec![0; (end - start) as usize];
+        target.read(start, &mut bytes).then_some(Self { start, bytes, is_whole: end == mapping.end })
+    }
 }

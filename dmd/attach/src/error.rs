@@ -41,6 +41,8 @@ pub enum AttachError {
     NoKernelFiles,
     /// The process has a filter of system calls.
     Filter,
+    /// The process has installed a filter of its system calls since the attachment.
+    FilterSince,
     /// The processor checks return addresses of the process by a shadow stack.
     ShadowStack,
     /// The process has the library preloaded.
@@ -95,6 +97,10 @@ impl fmt::Display for AttachError {
             Self::Filter => f.write_str(
                 "the program filters its own system calls, and the filter may end it: \
                  --with-filter attaches nevertheless",
+            ),
+            Self::FilterSince => f.write_str(
+                "the program has started to filter its system calls since the attachment, and the filter may end it \
+                 at the calls of detach: it stays attached",
             ),
             Self::ShadowStack => {
                 f.write_str("the processor checks return addresses by a shadow stack: start the program under about-memory run")

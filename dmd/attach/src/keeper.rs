@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _};
 use std::time::Instant;
 
 use crate::error::AttachError;
-use crate::ptrace::PriorityGuard;
+use crate::ptrace::{self, PriorityGuard};
 
 /// Runs `work` in a child process, and returns its text. The child outlives this process, if necessary.
 ///
@@ -42,6 +42,8 @@ pub(crate) fn run(longest: Duration, work: impl FnOnce() -> String) -> Result<St
         }
         let priority = PriorityGuard::for_this_thread();
         let text = work();
+        // Threads that are still late go on when this process ends.
+        ptrace::let_late_threads_go();
         drop(priority);
         let _ = to.write_all(text.as_bytes());
         // SAFETY: the function ends the process.

@@ -12,7 +12,7 @@ use std::time::Instant;
 use crate::arch;
 use crate::error::AttachError;
 use crate::object::LoadedObject;
-use crate::ptrace::TracedThread;
+use crate::ptrace::{self, TracedThread};
 use crate::target::{TargetProcess, trace_advice};
 use crate::unwind::{self, StoppedFrame};
 
@@ -113,6 +113,7 @@ pub(crate) fn wait(target: &TargetProcess, objects: &[LoadedObject]) -> Result<S
     loop {
         let threads = target.threads().map_err(|_| AttachError::Ended)?;
         let count = threads.len();
+        let (mut tried, mut forbidden) = (0, 0);
         for number in 0..count.min(THREADS_A_ROUND) {
             let thread = threads[(first + number) % count];
             if thread.is_stuck {
@@ -122,17 +123,24 @@ pub(crate) fn wait(target: &TargetProcess, objects: &[LoadedObject]) -> Result<S
                 reason = "a thread is in a system call that would fail after a stop".to_owned();
                 continue;
             }
+            tried += 1;
             match try_thread(target, objects, thread.number) {
                 Ok(Ok(moment)) => return Ok(moment),
                 Ok(Err(other)) => reason = other,
                 // The thread has ended.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
-                    return Err(AttachError::Forbidden(trace_advice(target.number)));
+                // The system forbids it, or the thread is about to end.
+                Err(error) if error.raw_os_error() == Some(libc::EPERM) => forbidden += 1,
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    reason = "a thread does not stop".to_owned();
                 }
                 Err(error) => return Err(error.into()),
             }
         }
+        if forbidden > 0 && forbidden == tried {
+            return Err(AttachError::Forbidden(trace_advice(target.number)));
+        }
+        ptrace::let_late_threads_go();
         // The next round starts with other threads, if there are more than a round tries.
         first = if count > THREADS_A_ROUND { (first + THREADS_A_ROUND) % count } else { 0 };
         if Instant::now() > until {
@@ -152,19 +160,13 @@ fn try_thread(
         return Ok(Err("a thread is about to get a signal".to_owned()));
     };
     let since = Instant::now();
-    let mut registers = thread.registers()?;
+    let registers = thread.registers()?;
     if !arch::is_64_bit(&registers) {
         return Ok(Err("a thread runs 32-bit code".to_owned()));
     }
     let system_call = thread.system_call(&registers);
     if system_call.is_none() && thread.has_other_registers() {
         return Ok(Err("a thread uses vector registers that cannot be saved".to_owned()));
-    }
-    if let Some(again) = arch::making_the_call_again(&registers)
-        && !target.has_pending_signal(number)
-    {
-        thread.set_registers(&again)?;
-        registers = again;
     }
     if let Some(area) = thread.restartable_sequence()
         && target.word(area + 8).is_some_and(|sequence| sequence != 0)

@@ -3,9 +3,12 @@
 use core::ffi::{c_int, c_long, c_void};
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
+use core::time::Duration;
+use std::cell::RefCell;
 use std::io;
+use std::time::Instant;
 
-use crate::arch::{ThreadRegisters, VECTORS};
+use crate::arch::{self, ThreadRegisters, VECTORS};
 
 const GENERAL: c_int = 1;
 const SYSTEM_CALL: c_int = 0x404;
@@ -28,11 +31,31 @@ pub(crate) enum TraceEvent {
     Ended,
 }
 
+/// The longest wait for one thread to stop.
+pub(crate) const LONGEST_STOP: Duration = Duration::from_millis(100);
+
+thread_local! {
+    /// The threads that were told to stop, and were not waited for. Only their tracer can let them go, as soon as they
+    /// stop. So each wait looks after them: a call may wait for a lock that such a thread holds.
+    static LATE: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TraceState {
+    /// The thread was told to stop.
+    Told,
+    Stopped,
+    /// The thread runs until its next change, or has ended.
+    Running,
+}
+
 /// A thread that this process traces. It is stopped except during [`go_on`](Self::go_on).
+///
+/// When it is dropped, the thread continues. It makes its system call again if only the stop has ended that call.
 #[derive(Debug)]
 pub(crate) struct TracedThread {
     number: u32,
-    is_stopped: bool,
+    state: TraceState,
     /// The signal that the thread gets when it is let go; 0 for no signal.
     kept_signal: c_int,
 }
@@ -40,25 +63,29 @@ pub(crate) struct TracedThread {
 impl TracedThread {
     /// Stops a thread. If the thread is about to get a signal, or stops together with the whole process, lets it go and
     /// returns `None`.
+    ///
+    /// # Errors
+    ///
+    /// `TimedOut` means that the thread has not stopped in [`LONGEST_STOP`]. It continues as soon as it stops.
     pub(crate) fn stop(number: u32) -> io::Result<Option<Self>> {
-        Self::tell_to_stop(number)?.wait_for_stop()
+        Self::tell_to_stop(number)?.wait_for_stop(Instant::now() + LONGEST_STOP)
     }
 
     /// Tells a thread to stop. [`wait_for_stop`](Self::wait_for_stop) follows.
     pub(crate) fn tell_to_stop(number: u32) -> io::Result<Self> {
         request(libc::PTRACE_SEIZE, number, 0, 0)?;
-        let thread = Self { number, is_stopped: false, kept_signal: 0 };
+        let thread = Self { number, state: TraceState::Told, kept_signal: 0 };
         request(libc::PTRACE_INTERRUPT, number, 0, 0)?;
         Ok(thread)
     }
 
     /// Waits until the thread has stopped. The result is that of [`stop`](Self::stop).
-    pub(crate) fn wait_for_stop(mut self) -> io::Result<Option<Self>> {
-        match self.wait()? {
+    pub(crate) fn wait_for_stop(mut self, until: Instant) -> io::Result<Option<Self>> {
+        match self.wait(Some(until))? {
             TraceEvent::Stopped => Ok(Some(self)),
             TraceEvent::GroupStopped => Ok(None),
             TraceEvent::Signal(signal) => {
-                self.let_go(signal);
+                self.keep_signal(signal);
                 Ok(None)
             }
             TraceEvent::Ended => Err(io::Error::from_raw_os_error(libc::ESRCH)),
@@ -69,43 +96,73 @@ impl TracedThread {
         self.number
     }
 
-    fn wait(&mut self) -> io::Result<TraceEvent> {
-        let mut status = 0;
+    /// Waits for the next change, at most until this time.
+    fn wait(&mut self, until: Option<Instant>) -> io::Result<TraceEvent> {
+        const FIRST: Duration = Duration::from_micros(20);
+        const MOST: Duration = Duration::from_millis(1);
+        let mut between = FIRST;
         loop {
-            // SAFETY: `status` is a place for the result.
-            let found = unsafe { libc::waitpid(self.number as libc::pid_t, &raw mut status, libc::__WALL) };
-            if found >= 0 {
-                break;
+            let polls = until.is_some() || has_late_threads();
+            if let Some(event) = self.next_event(polls)? {
+                return Ok(event);
             }
-            let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::Interrupted {
+            if until.is_some_and(|until| Instant::now() > until) {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            look_after_late_threads();
+            // Not a busy loop: this thread may have a higher priority than the one that it waits for.
+            std::thread::sleep(between);
+            between = MOST.min(between * 2);
+        }
+    }
+
+    /// The next change. If `polls`, returns `None` if there is no change yet.
+    fn next_event(&mut self, polls: bool) -> io::Result<Option<TraceEvent>> {
+        let mut status = 0;
+        let flags = libc::__WALL | if polls { libc::WNOHANG } else { 0 };
+        // SAFETY: `status` is a place for the result.
+        match unsafe { libc::waitpid(self.number as libc::pid_t, &raw mut status, flags) } {
+            0 => return Ok(None),
+            1.. => {}
+            _ => {
+                let error = io::Error::last_os_error();
+                if error.kind() == io::ErrorKind::Interrupted {
+                    return Ok(None);
+                }
+                self.state = TraceState::Running;
                 return Err(error);
             }
         }
         if !libc::WIFSTOPPED(status) {
-            return Ok(TraceEvent::Ended);
+            self.state = TraceState::Running;
+            return Ok(Some(TraceEvent::Ended));
         }
-        self.is_stopped = true;
+        self.state = TraceState::Stopped;
         let signal = libc::WSTOPSIG(status);
-        Ok(match status >> 16 {
+        Ok(Some(match status >> 16 {
             EVENT_STOP if signal == libc::SIGTRAP => TraceEvent::Stopped,
             EVENT_STOP => TraceEvent::GroupStopped,
             _ => TraceEvent::Signal(signal),
-        })
+        }))
     }
 
     /// Lets the thread run until its next change.
     pub(crate) fn go_on(&mut self) -> io::Result<TraceEvent> {
         request(libc::PTRACE_CONT, self.number, 0, 0)?;
-        self.is_stopped = false;
-        self.wait()
+        self.state = TraceState::Running;
+        self.wait(None)
     }
 
-    fn let_go(&mut self, signal: c_int) {
-        if self.is_stopped {
+    /// Makes the system call that the stop has ended with EINTR again, unless a signal ends it: one that the program
+    /// handles. The kernel wakes a traced thread even for a signal that the program ignores.
+    fn make_call_again(&self) {
+        let Some(again) = self.registers().ok().and_then(|registers| arch::making_the_call_again(&registers))
+        else {
+            return;
+        };
+        if !has_handled_signal(self.number, self.kept_signal) {
             // An error means that the thread has ended.
-            let _ = request(libc::PTRACE_DETACH, self.number, 0, signal as usize);
-            self.is_stopped = false;
+            let _ = self.set_registers(&again);
         }
     }
 
@@ -232,8 +289,60 @@ impl TracedThread {
 
 impl Drop for TracedThread {
     fn drop(&mut self) {
-        self.let_go(self.kept_signal);
+        match self.state {
+            TraceState::Told => LATE.with_borrow_mut(|late| late.push(self.number)),
+            TraceState::Stopped => {
+                self.make_call_again();
+                // An error means that the thread has ended.
+                let _ = request(libc::PTRACE_DETACH, self.number, 0, self.kept_signal as usize);
+            }
+            TraceState::Running => {}
+        }
     }
+}
+
+fn has_late_threads() -> bool {
+    LATE.with_borrow(|late| !late.is_empty())
+}
+
+/// Lets those late threads go that have stopped.
+fn look_after_late_threads() {
+    for number in LATE.take() {
+        let mut thread = TracedThread { number, state: TraceState::Told, kept_signal: 0 };
+        // The drop puts the thread back into the list, or lets it go.
+        if let Ok(Some(TraceEvent::Signal(signal))) = thread.next_event(true) {
+            thread.keep_signal(signal);
+        }
+    }
+}
+
+/// Waits, but not long, until no thread is late. Returns whether none is.
+pub(crate) fn let_late_threads_go() -> bool {
+    const BETWEEN: Duration = Duration::from_micros(200);
+    let until = Instant::now() + LONGEST_STOP;
+    loop {
+        look_after_late_threads();
+        if !has_late_threads() {
+            return true;
+        }
+        if Instant::now() > until {
+            return false;
+        }
+        std::thread::sleep(BETWEEN);
+    }
+}
+
+/// Whether the program handles this signal (0: no signal), or a signal that waits for the thread.
+fn has_handled_signal(thread: u32, signal: c_int) -> bool {
+    let Ok(status) = std::fs::read(format!("/proc/{thread}/status")) else { return true };
+    let status = String::from_utf8_lossy(&status);
+    let bits = |name| {
+        let digits = status.lines().find_map(|line| line.strip_prefix(name))?;
+        u64::from_str_radix(digits.trim(), 16).ok()
+    };
+    let pending = bits("SigPnd:").unwrap_or(0) | bits("ShdPnd:").unwrap_or(0);
+    let own = if signal > 0 { 1 << (signal - 1) } else { 0 };
+    (pending & !bits("SigBlk:").unwrap_or(0) | own) & bits("SigCgt:").unwrap_or(u64::MAX) != 0
 }
 
 fn request(request: libc::c_uint, thread: u32, address: usize, data: usize) -> io::Result<()> {
@@ -257,6 +366,21 @@ fn set_policy(thread: u32, policy: c_int, priority: c_int) -> bool {
     let parameters = libc::sched_param { sched_priority: priority };
     // SAFETY: the parameters are valid for a read.
     unsafe { libc::sched_setscheduler(thread as libc::pid_t, policy, &raw const parameters) == 0 }
+}
+
+/// Whether this process may clear [`RESET_ON_FORK`], tried with this thread. A process that may lower the priority value
+/// of a thread may set the flag, but not always clear it. The flag does not disturb this thread, which starts none.
+fn may_clear_flag() -> bool {
+    let mut parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `parameters` is a place for the result.
+    if unsafe { libc::sched_getparam(0, &raw mut parameters) } != 0 {
+        return false;
+    }
+    // SAFETY: the function has no precondition.
+    let policy = unsafe { libc::sched_getscheduler(0) };
+    policy >= 0
+        && set_policy(0, policy | RESET_ON_FORK, parameters.sched_priority)
+        && set_policy(0, policy & !RESET_ON_FORK, parameters.sched_priority)
 }
 
 /// What a thread had before.
@@ -284,9 +408,12 @@ impl PriorityGuard {
     }
 
     /// Lets a thread run before other threads of the usual policy. It keeps this policy: its code may wait in a loop for
-    /// another thread, which has to run, too.
+    /// another thread, which has to run, too. Without the right to restore all of it, nothing is changed.
     pub(crate) fn for_thread(thread: u32) -> Self {
         const HIGHEST: c_int = -20;
+        if thread != 0 && !may_clear_flag() {
+            return Self { thread, before: PriorityBefore::Unchanged };
+        }
         // SAFETY: the function has no precondition. A thread has its own priority.
         let before = unsafe { libc::getpriority(libc::PRIO_PROCESS, thread) };
         // SAFETY: as above.

@@ -27,6 +27,8 @@ const LONGEST: Duration = Duration::from_secs(10);
 const ROOM: u64 = 512 << 10;
 const TEXT: u64 = 4096;
 const REPLY: u64 = 8192;
+/// The place in `DMDRoom` for the number of the process's filters of system calls at the attachment, plus 1.
+const FILTERS: u64 = TEXT + REPLY;
 
 /// Loads the library into a process, and starts to record.
 ///
@@ -45,7 +47,8 @@ pub fn attach(process: u32, request: &AttachRequest<'_>) -> Result<AttachReply, 
     let wishes = wishes(request)?;
     let text = keeper::run(LONGEST, || as_text(attach_here(&target, &objects, request.library, &wishes)))?;
     let lines = ReplyLines::parse(&text)?;
-    let report = lines.number("allocators").map(|report| allocator_report(&target, report)).transpose()?;
+    keep_filter_count(&target);
+    let report = lines.number("report").map(|report| allocator_report(&target, report)).transpose()?;
     let report = report.unwrap_or_default();
     let moved = [lines.0, &report].into_iter().flat_map(|text| moved_functions(text, "moved "));
     let moved: Vec<_> = moved.collect();
@@ -70,29 +73,48 @@ pub fn attach(process: u32, request: &AttachRequest<'_>) -> Result<AttachReply, 
     })
 }
 
+/// Keeps the number of filters for [`detach`].
+fn keep_filter_count(target: &TargetProcess) {
+    let room = objects(target).ok().and_then(|objects| library(target, &objects, "DMDRoom"));
+    if let (Some(room), Some(count)) = (room, target.filter_count()) {
+        // Without this number, `detach` does not look at filters.
+        let _ = target.write(room + FILTERS, &(count + 1).to_le_bytes());
+    }
+}
+
+/// Whether the process has installed a filter of system calls since the attachment.
+fn filters_since_attachment(target: &TargetProcess, objects: &[LoadedObject]) -> bool {
+    let before = library(target, objects, "DMDRoom").and_then(|room| target.word(room + FILTERS));
+    let now = target.filter_count();
+    before.zip(now).is_some_and(|(before, now)| before > 0 && now + 1 > before)
+}
+
 /// Replaces the copies of addresses. If code has to change for the program's own allocators, all threads are stopped at
 /// the same time.
 fn replace_copies(target: &TargetProcess, moved: &[(u64, u64)], report: &str) -> String {
-    let mut unchanged = None;
+    let (mut unchanged, mut longest) = (None, Duration::ZERO);
     if let Some([list, count]) = ReplyLines(report).pair("changes") {
         let changes = PlannedChange::read_all(target, list, count);
-        let changed = changes.ok_or_else(|| "libdmd.so has no list of changes".to_owned());
         let later = moved_functions(report, "moved-later ");
         let all: Vec<_> = moved.iter().copied().chain(later).collect();
-        match changed.and_then(|changes| stopped_process::change(target, &all, &changes)) {
-            Ok(ChangeReport { copies, stopped }) => {
+        match changes.map(|changes| stopped_process::change(target, &all, &changes)) {
+            Some(ChangeReport { copies: Ok(copies), stopped }) => {
                 return format!("ok\ncopies {copies}\nstopped {}\n", stopped.as_nanos());
             }
-            Err(reason) => unchanged = Some(reason),
+            Some(ChangeReport { copies: Err(reason), stopped }) => {
+                (unchanged, longest) = (Some(reason), stopped);
+            }
+            None => unchanged = Some("libdmd.so has no list of changes".to_owned()),
         }
     }
     let unchanged = unchanged.map_or(String::new(), |reason| format!("unchanged {reason}\n"));
     // A thread that cannot be stopped keeps its copies: then blocks that it frees stay in dumps.
     match copies::replace(target, moved) {
         Ok((copies, stopped)) => {
-            format!("ok\ncopies {copies}\nstopped {}\n{unchanged}", stopped.as_nanos())
+            let longest = longest.max(stopped).as_nanos();
+            format!("ok\ncopies {copies}\nstopped {longest}\n{unchanged}")
         }
-        Err(_) => format!("ok\n{unchanged}"),
+        Err(_) => format!("ok\nstopped {}\n{unchanged}", longest.as_nanos()),
     }
 }
 
@@ -124,7 +146,19 @@ fn allocator_report(target: &TargetProcess, report: u64) -> Result<String, Attac
         }
         std::thread::sleep(BETWEEN);
     }
-    Ok(target.text(report + 8, 2040))
+    Ok(complete_report(target, report).unwrap_or_else(|| {
+        "unhooked the program's own allocator, if any: libdmd.so has no complete report\n".to_owned()
+    }))
+}
+
+/// The text of a report. A part of it would contain parts of addresses, so it has an end mark.
+fn complete_report(target: &TargetProcess, report: u64) -> Option<String> {
+    const MOST: usize = 16 << 20;
+    let (text, bytes) = (target.word(report + 8)?, target.word(report + 16)?);
+    let mut contents = vec![0; usize::try_from(bytes).ok().filter(|bytes| *bytes <= MOST)?];
+    let is_read = target.read(text, &mut contents);
+    let text = String::from_utf8(contents).ok().filter(|_| is_read)?;
+    text.strip_suffix("end\n").map(str::to_owned)
 }
 
 /// The lines `KEY OLD NEW`: the addresses of functions and of those that now stand for them.
@@ -160,6 +194,9 @@ pub fn detach(process: u32) -> Result<DetachReply, AttachError> {
     let _turn = take_turn(process)?;
     let objects = objects(&target)?;
     let function = library(&target, &objects, "DMDDetach").ok_or(AttachError::NotAttached)?;
+    if filters_since_attachment(&target, &objects) {
+        return Err(AttachError::FilterSince);
+    }
     let text = keeper::run(LONGEST, || as_text(detach_here(&target, &objects, function)))?;
     let lines = ReplyLines::parse(&text)?;
     if let Some(reason) = lines.value("kept") {
@@ -676,9 +713,11 @@ struct ReplyLines<'t>(&'t str);
 impl<'t> ReplyLines<'t> {
     fn parse(text: &'t str) -> Result<Self, AttachError> {
         match text.strip_prefix("ok\n") {
-            Some(lines) => Ok(Self(lines)),
-            None if text.is_empty() => Err(AttachError::Failed("the helper process ended early".to_owned())),
-            None => Err(refusal(text)),
+            Some(lines) if text.ends_with('\n') => Ok(Self(lines)),
+            _ if !text.ends_with('\n') => {
+                Err(AttachError::Failed("the helper process ended early".to_owned()))
+            }
+            _ => Err(refusal(text)),
         }
     }
 

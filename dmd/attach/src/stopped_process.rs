@@ -1,17 +1,19 @@
 //! Stops all threads of the process for a moment, to change its code. A thread that runs an instruction while it changes
 //! could see a part of the change; a stopped one sees all of it when it continues.
 
+use std::collections::HashSet;
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::arch;
-use crate::copies;
-use crate::ptrace::TracedThread;
-use crate::target::TargetProcess;
+use crate::arch::{self, ThreadRegisters};
+use crate::copies::{self, UsedStack};
+use crate::ptrace::{self, LONGEST_STOP, TracedThread};
+use crate::target::{TargetMapping, TargetProcess};
 
 /// The time after which no more tries are made.
 const LONGEST: Duration = Duration::from_secs(2);
-const BETWEEN: Duration = Duration::from_millis(5);
+/// The time before the second try. It doubles with each try: each stops the whole program.
+const FIRST_BETWEEN: Duration = Duration::from_millis(5);
 
 /// A change of up to 8 bytes, as the library plans it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,57 +42,84 @@ impl PlannedChange {
         changes.collect()
     }
 
-    fn is_due(&self, target: &TargetProcess) -> bool {
+    /// The state of the place; `None` if it has other contents than the library's search has found.
+    fn state(&self, target: &TargetProcess) -> Option<ChangeState> {
+        const WORD: usize = 8;
         let mut now = [0; 8];
-        target.read(self.at, &mut now[..self.bytes]) && now[..self.bytes] == self.old[..self.bytes]
+        let now = &mut now[..self.bytes];
+        if !target.read(self.at, now) {
+            return None;
+        }
+        match &*now {
+            now if *now == self.new[..self.bytes] => Some(ChangeState::Settled),
+            now if *now == self.old[..self.bytes] => Some(ChangeState::Due),
+            // The program has written another address into a variable, which it may do at any time.
+            _ if self.bytes == WORD => Some(ChangeState::Settled),
+            _ => None,
+        }
     }
 }
 
-/// The result of changes: the number of replaced addresses, and the time for which the threads were stopped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ChangeState {
+    Due,
+    /// Made already, or replaced by the program.
+    Settled,
+}
+
+/// The result of changes: the number of replaced addresses, or the reason why the process continues without changes;
+/// and the longest time for which the threads were stopped.
 pub(crate) struct ChangeReport {
-    pub(crate) copies: usize,
+    pub(crate) copies: Result<usize, String>,
     pub(crate) stopped: Duration,
 }
 
 /// Stops all threads, makes the changes, and replaces copies of addresses. All changes are made, or none.
-///
-/// # Errors
-///
-/// Returns the reason. The process then continues as before.
 pub(crate) fn change(
     target: &TargetProcess,
     moved: &[(u64, u64)],
     changes: &[PlannedChange],
-) -> Result<ChangeReport, String> {
+) -> ChangeReport {
     let until = Instant::now() + LONGEST;
+    let (mut longest, mut between) = (Duration::ZERO, FIRST_BETWEEN);
     loop {
         let since = Instant::now();
-        let reason = match stop(target) {
-            Ok(Ok(threads)) => {
-                let changed = change_stopped(target, &threads, moved, changes);
-                drop(threads);
-                return changed.map(|copies| ChangeReport { copies, stopped: since.elapsed() });
-            }
-            Ok(Err(reason)) => reason.to_owned(),
-            Err(error) => error.to_string(),
+        let threads = stop(target);
+        let outcome = match &threads {
+            Ok(Ok(threads)) => Ok(change_stopped(target, threads, moved, changes)),
+            Ok(Err(reason)) => Err((*reason).to_owned()),
+            Err(error) => Err(error.to_string()),
         };
-        if Instant::now() > until {
-            return Err(reason);
+        drop(threads);
+        longest = longest.max(since.elapsed());
+        let is_free = ptrace::let_late_threads_go();
+        match outcome {
+            Ok(copies) => return ChangeReport { copies, stopped: longest },
+            Err(reason) if !is_free || Instant::now() > until => {
+                return ChangeReport { copies: Err(reason), stopped: longest };
+            }
+            Err(_) => {}
         }
-        std::thread::sleep(BETWEEN);
+        std::thread::sleep(between);
+        between *= 2;
     }
 }
 
-/// Stops all threads that run the program's code. A reason means that the moment is bad: all threads continue.
+/// Stops all threads that run the program's code. A reason means that the moment is bad: all threads continue, those
+/// that have not stopped yet as soon as they stop.
 fn stop(target: &TargetProcess) -> io::Result<Result<Vec<TracedThread>, &'static str>> {
-    /// The number of times that a thread that is about to get a signal is stopped again.
-    const SIGNALS: usize = 100;
+    /// The number of times that threads are stopped again that are about to get a signal, or to end.
+    const AGAIN: usize = 100;
+    /// The share of one thread that is about to end, and the time that it gets for that.
+    const ENDING: usize = 5;
+    const TO_END: Duration = Duration::from_micros(50);
+    let until = Instant::now() + LONGEST_STOP;
     let mut stopped: Vec<TracedThread> = Vec::new();
-    let mut signals = 0;
+    let mut known = HashSet::new();
+    let mut again = 0;
     loop {
-        let threads = target.threads()?;
-        let is_new = |number: u32| stopped.iter().all(|thread| thread.number() != number);
-        let new: Vec<_> = threads.iter().filter(|thread| thread.runs_code && is_new(thread.number)).collect();
+        let new = target.threads_without(&known)?;
+        let new: Vec<_> = new.iter().filter(|thread| thread.runs_code).collect();
         if new.is_empty() {
             return Ok(Ok(stopped));
         }
@@ -103,25 +132,40 @@ fn stop(target: &TargetProcess) -> io::Result<Result<Vec<TracedThread>, &'static
         {
             return Ok(Err("a thread is in a system call that a stop ends"));
         }
-        // All are told to stop before the first one is waited for.
+        // All are told to stop before the first one is waited for. After an error, each of them goes on when it has
+        // stopped.
         let mut told = Vec::with_capacity(new.len());
         for thread in new {
             match TracedThread::tell_to_stop(thread.number) {
                 Ok(thread) => told.push(thread),
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                // The thread is about to end, or another process traces it.
+                Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
+                    again += ENDING;
+                    std::thread::sleep(TO_END);
+                }
                 Err(error) => return Err(error),
             }
         }
         for thread in told {
-            match thread.wait_for_stop() {
-                Ok(Some(thread)) => stopped.push(thread),
-                Ok(None) => signals += 1,
+            match thread.wait_for_stop(until) {
+                Ok(Some(thread)) => {
+                    known.insert(thread.number());
+                    stopped.push(thread);
+                }
+                Ok(None) => again += 1,
+                // A thread that the stopped ones keep waiting would never stop.
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    return Ok(Err("a thread does not stop"));
+                }
                 // The thread has ended.
                 Err(_) => {}
             }
         }
-        if signals > SIGNALS {
-            return Ok(Err("signals arrive"));
+        if again > AGAIN || Instant::now() > until {
+            return Ok(Err(
+                "the threads cannot be stopped together: signals arrive, or threads start and end",
+            ));
         }
     }
 }
@@ -133,21 +177,23 @@ fn change_stopped(
     changes: &[PlannedChange],
 ) -> Result<usize, String> {
     let mappings = target.mappings().map_err(|error| error.to_string())?;
-    if !changes.iter().all(|change| change.is_due(target)) {
-        return Err("its code has changed since it was searched".to_owned());
-    }
-    for thread in threads {
-        let registers = thread.registers().map_err(|error| error.to_string())?;
-        let pc = arch::pc(&registers);
-        let is_between =
-            |change: &PlannedChange| (change.at + 1..change.at + arch::CHANGED_TOGETHER).contains(&pc);
-        if changes.iter().any(is_between) {
-            return Err("a thread is between two of its instructions; try again".to_owned());
+    let mut due = Vec::with_capacity(changes.len());
+    for change in changes {
+        match change.state(target) {
+            Some(ChangeState::Due) => due.push(*change),
+            Some(ChangeState::Settled) => {}
+            None => return Err("its code has changed since it was searched".to_owned()),
         }
     }
-    for (done, change) in changes.iter().enumerate() {
+    if let Some(together) = arch::CHANGED_TOGETHER {
+        for thread in threads {
+            let registers = thread.registers().map_err(|error| error.to_string())?;
+            check_not_between(target, &registers, &mappings, &due, together)?;
+        }
+    }
+    for (done, change) in due.iter().enumerate() {
         if let Err(error) = target.write(change.at, &change.new[..change.bytes]) {
-            for change in changes[..done].iter().rev() {
+            for change in due[..done].iter().rev() {
                 let _ = target.write(change.at, &change.old[..change.bytes]);
             }
             return Err(format!("the system refuses to change its code through /proc/PID/mem: {error}"));
@@ -159,4 +205,32 @@ fn change_stopped(
         copies += copies::replace_in(target, thread, &mappings, moved).unwrap_or(0);
     }
     Ok(copies)
+}
+
+/// Returns an error if a thread continues, now or later, between two instructions that change together, `together` bytes apart at most. A thread in a
+/// signal handler, or in a function, has the address at which it continues on its stack.
+fn check_not_between(
+    target: &TargetProcess,
+    registers: &ThreadRegisters,
+    mappings: &[TargetMapping],
+    changes: &[PlannedChange],
+    together: u64,
+) -> Result<(), String> {
+    let mut starts: Vec<u64> = changes.iter().map(|change| change.at).collect();
+    starts.sort_unstable();
+    let is_between = |address: u64| {
+        let address = arch::code_address(address);
+        let before = starts[..starts.partition_point(|start| *start < address)].last();
+        before.is_some_and(|start| address - start < together)
+    };
+    let stack = UsedStack::read(target, registers, mappings).filter(|stack| stack.is_whole);
+    let Some(stack) = stack else {
+        return Err("the stack of a thread is too large to search it".to_owned());
+    };
+    let mut kept = arch::by_dwarf(registers).into_iter().flatten();
+    let mut words = stack.bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+    if kept.any(is_between) || words.any(is_between) {
+        return Err("a thread is between two of its instructions; try again".to_owned());
+    }
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! The process to attach to: its memory, mappings and threads, and the reasons to refuse it.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -115,13 +116,20 @@ impl TargetProcess {
     /// The threads: first threads in a system call that the kernel restarts after a stop, then running threads, and
     /// last threads in a system call that a stop ends with an error.
     pub(crate) fn threads(&self) -> io::Result<Vec<TargetThread>> {
+        self.threads_without(&HashSet::new())
+    }
+
+    /// The threads without these ones.
+    pub(crate) fn threads_without(&self, known: &HashSet<u32>) -> io::Result<Vec<TargetThread>> {
         let mut threads = Vec::new();
         for entry in fs::read_dir(format!("/proc/{}/task", self.number))? {
             let path = entry?.path();
             let Some(number) = path.file_name().and_then(|name| name.to_str()?.parse().ok()) else {
                 continue;
             };
-            threads.push(thread(number, &path));
+            if !known.contains(&number) {
+                threads.push(thread(number, &path));
+            }
         }
         threads.sort_by_key(|thread| match thread.system_call {
             Some(call) if crate::arch::is_not_restarted(call) => 2,
@@ -129,14 +137,6 @@ impl TargetProcess {
             None => 1,
         });
         Ok(threads)
-    }
-
-    /// Whether the thread has a pending signal that it does not block.
-    pub(crate) fn has_pending_signal(&self, thread: u32) -> bool {
-        let Ok(status) = status(self.number, thread) else { return true };
-        let bits = |name| status.value(name).and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        let pending = bits("SigPnd:").unwrap_or(0) | bits("ShdPnd:").unwrap_or(0);
-        pending & !bits("SigBlk:").unwrap_or(0) != 0
     }
 }
 
@@ -167,6 +167,18 @@ fn status(process: u32, thread: u32) -> Result<StatusLines, AttachError> {
     Ok(StatusLines(String::from_utf8_lossy(&text).into_owned()))
 }
 
+impl TargetProcess {
+    /// The largest number of filters of system calls that a thread has; before Linux 5.9, the mode of its filters.
+    pub(crate) fn filter_count(&self) -> Option<u64> {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.number)).ok()?.flatten();
+        let counts = threads.filter_map(|thread| {
+            let number = thread.file_name().to_str()?.parse().ok()?;
+            status(self.number, number).ok()?.filters()
+        });
+        counts.max()
+    }
+}
+
 impl StatusLines {
     fn value(&self, name: &str) -> Option<&str> {
         self.0.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
@@ -177,16 +189,19 @@ impl StatusLines {
         self.value(name)?.split_ascii_whitespace().next()?.parse().ok()
     }
 
+    fn filters(&self) -> Option<u64> {
+        self.number("Seccomp_filters:").or(self.number("Seccomp:"))
+    }
+
     /// Whether the process has a filter of system calls that its parent does not have: a container's filter is for
     /// all its processes, and does not end them.
     fn filters_itself(&self) -> bool {
-        let filters = |status: &Self| status.number("Seccomp_filters:").or(status.number("Seccomp:"));
-        let own = filters(self).unwrap_or(0);
+        let own = self.filters().unwrap_or(0);
         if own == 0 {
             return false;
         }
         let parent = self.number("PPid:").unwrap_or(0) as u32;
-        let of_parent = status(parent, parent).ok().as_ref().and_then(filters);
+        let of_parent = status(parent, parent).ok().as_ref().and_then(Self::filters);
         // Without a parent that can be seen, the process is the first one of a container.
         of_parent.is_some_and(|of_parent| own > of_parent)
     }

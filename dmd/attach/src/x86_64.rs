@@ -85,7 +85,7 @@ pub(crate) fn for_call(
 
 /// The bytes after a change in which a thread must not be, because an instruction there changes, too. On x86-64 each
 /// change is in one instruction.
-pub(crate) const CHANGED_TOGETHER: u64 = 0;
+pub(crate) const CHANGED_TOGETHER: Option<u64> = None;
 
 /// The bytes below the stack pointer that a function without calls may use.
 pub(crate) const RED_ZONE: u64 = 128;

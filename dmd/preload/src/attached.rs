@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use engine::__private::{
     AttachOptions, AttachRefusal, OLDER_BLOCKS, after_a_moment, attach, detach, keeping_errno,
@@ -139,7 +140,7 @@ fn begin(wishes: &CStr, reply: &mut Reply) -> Result<(), String> {
             after_a_moment(redirect_late_stubs);
             moved().for_each(|(old, new)| reply.line(format_args!("moved {old} {new}")));
             hook_allocators();
-            reply.line(format_args!("allocators {}", (&raw const REPORT).addr()));
+            reply.line(format_args!("report {}", (&raw const REPORT).addr()));
             Ok(())
         }
         Err(error) => {
@@ -167,24 +168,27 @@ fn value_of(bytes: &[u8], key: &[u8]) -> Option<std::ffi::CString> {
 /// this process's memory: the search would take too long for the stopped thread that calls [`DMDAttach`].
 #[repr(C)]
 struct AllocatorReport {
-    /// Whether the text is complete.
+    /// Whether the report is complete.
     is_ready: AtomicU64,
-    text: UnsafeCell<[u8; 2040]>,
+    /// The address of the text, and its number of bytes. The text ends in a line `end`.
+    address: AtomicU64,
+    bytes: AtomicU64,
 }
 
-// SAFETY: `set` writes the text, on one thread at a time, while `is_ready` is 0. No code of this process reads it.
-unsafe impl Sync for AllocatorReport {}
-
 static REPORT: AllocatorReport =
-    AllocatorReport { is_ready: AtomicU64::new(0), text: UnsafeCell::new([0; 2040]) };
+    AllocatorReport { is_ready: AtomicU64::new(0), address: AtomicU64::new(0), bytes: AtomicU64::new(0) };
+
+/// The text of [`REPORT`].
+static REPORT_TEXT: Mutex<String> = Mutex::new(String::new());
 
 impl AllocatorReport {
     fn set(&self, text: &str) {
-        // SAFETY: see the comment at `impl Sync for AllocatorReport`.
-        let place = unsafe { &mut *self.text.get() };
-        place.fill(0);
-        let count = text.len().min(place.len() - 1);
-        place[..count].copy_from_slice(&text.as_bytes()[..count]);
+        let mut kept = REPORT_TEXT.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.clear();
+        kept.push_str(text);
+        kept.push_str("end\n");
+        self.address.store(kept.as_ptr().expose_provenance() as u64, Ordering::Relaxed);
+        self.bytes.store(kept.len() as u64, Ordering::Relaxed);
         self.is_ready.store(1, Ordering::Release);
     }
 }
@@ -239,24 +243,31 @@ impl Reply {
         reply
     }
 
+    /// Adds a line. A line that does not fit is left out: a part of it could contain a part of an address.
     fn line(&mut self, line: fmt::Arguments<'_>) {
-        // A line that does not fit is cut off.
-        let _ = self.write_fmt(line);
-        let _ = self.write_char('\n');
+        let (place, room) = (self.place, self.room);
+        if self.write_fmt(line).and_then(|()| self.write_char('\n')).is_err() {
+            (self.place, self.room) = (place, room);
+            if room > 0 {
+                // SAFETY: there is room for at least one byte.
+                unsafe { place.write(0) };
+            }
+        }
     }
 }
 
 impl fmt::Write for Reply {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let count = text.len().min(self.room.saturating_sub(1));
+        let count = text.len();
+        if count >= self.room {
+            return Err(fmt::Error);
+        }
         // SAFETY: the place has room for these bytes and a 0, and the text is elsewhere.
         unsafe { self.place.copy_from_nonoverlapping(text.as_ptr(), count) };
         self.place = self.place.wrapping_add(count);
         self.room -= count;
-        if self.room > 0 {
-            // SAFETY: the room for the 0 was left above.
-            unsafe { self.place.write(0) };
-        }
+        // SAFETY: the room for the 0 was left above.
+        unsafe { self.place.write(0) };
         Ok(())
     }
 }

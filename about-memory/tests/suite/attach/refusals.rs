@@ -112,6 +112,55 @@ int main(void) {
     succeed(folder.path(), &["detach", &victim.pid()]);
 }
 
+/// A filter that the program has installed since the attachment may end it at the calls of `detach`.
+#[test]
+fn a_filter_since_the_attachment() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = "
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+int main(void) {
+    struct sock_filter writes[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigtimedwait, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)};
+    struct sock_fprog filter = {6, writes};
+    sigset_t set;
+    int signal;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGUSR2);
+    sigprocmask(SIG_BLOCK, &set, 0);
+    printf(\"ready\\n\");
+    fflush(stdout);
+    sigwait(&set, &signal);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+    printf(\"filters\\n\");
+    fflush(stdout);
+    sigwait(&set, &signal);
+    return 0;
+}
+";
+    compile(folder.path(), "filters", source, &["-w"]);
+    let mut victim = Victim::start(&mut Command::new(folder.path().join("filters")));
+    assert_eq!(victim.line(), "ready");
+    attach(folder.path(), &victim.pid(), &[]);
+    victim.signal(Signal::USR1);
+    assert_eq!(victim.line(), "filters");
+    let output = about_memory(folder.path(), &["detach", &victim.pid()]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && text.contains("it stays attached"), "{text}");
+    assert!(fs::read_to_string(format!("/proc/{}/status", victim.pid())).unwrap().contains("State:\tS"));
+}
+
 /// A process with the preloaded library needs no attachment: `attach` prints this and succeeds. A second attachment to
 /// a process is refused.
 #[test]
