@@ -652,7 +652,7 @@ fn a_program_with_its_own_allocator_is_hooked_or_refused_with_the_reason() {
         "the program calls mi_heap_destroy, whose effect on blocks is unknown; wrap the allocator in dmd::Dmd",
     );
     // The program frees no block, so only its allocations have references.
-    let found = "its blocks are recorded, too (1 functions, 1 references)";
+    let found = "its blocks are recorded, too (1 function, 1 reference)";
     let line = format!("about-memory: mimalloc inside the program: {found}\n");
     assert_eq!(run("its-own", &own("mi_malloc", "mi_free", ""), &[]), line);
     assert_eq!(recorded(), 5);

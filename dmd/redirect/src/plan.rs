@@ -120,7 +120,9 @@ impl fmt::Display for AllocatorPlan {
         match &self.plan {
             Ok(plan) => {
                 let (functions, references) = (plan.used_functions(), plan.references.len());
-                write!(f, "its blocks are recorded, too ({functions} functions, {references} references)")
+                let plural = |count: usize| if count == 1 { "" } else { "s" };
+                write!(f, "its blocks are recorded, too ({functions} function{}, ", plural(functions))?;
+                write!(f, "{references} reference{})", plural(references))
             }
             Err(reason) => write!(f, "{}: {reason}", self.family.gap()),
         }

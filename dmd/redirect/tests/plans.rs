@@ -200,7 +200,7 @@ fn what_cannot_be_redirected_is_refused() {
     assert!(line.contains("its functions are inlined"), "{line}");
     // Only allocations are called: the program ends without a free.
     let line = &lines(&file(X86_64, &unused, &[CODE], functions))[0];
-    assert_eq!(line, "mimalloc inside the program: its blocks are recorded, too (1 functions, 1 references)");
+    assert_eq!(line, "mimalloc inside the program: its blocks are recorded, too (1 function, 1 reference)");
     // No function that frees is left.
     let functions = [("mi_malloc", CODE, 1), ("_mi_page", CODE, 0)];
     let line = &lines(&file(X86_64, &unused, &[CODE], &functions))[0];
