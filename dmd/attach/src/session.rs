@@ -37,8 +37,7 @@ const FILTERS: u64 = TEXT + REPLY;
 /// Returns an error if the process cannot be attached to: the process then continues as before. After
 /// [`AttachError::Slow`], the calls in the process continue.
 pub fn attach(process: u32, request: &AttachRequest<'_>) -> Result<AttachReply, AttachError> {
-    let target = TargetProcess::check(process, request.despite_filter)?;
-    let _turn = take_turn(process)?;
+    let (target, _turn) = check_in_turn(process, request.despite_filter)?;
     let objects = objects(&target)?;
     check_program(&target, &objects)?;
     if !target::has_kernel_files(process) {
@@ -118,6 +117,17 @@ fn replace_copies(target: &TargetProcess, moved: &[(u64, u64)], report: &str) ->
     }
 }
 
+/// Checks the process, waits for the turn, and checks the process again: another attachment may have changed it, and
+/// traces it during its own turn.
+fn check_in_turn(process: u32, despite_filter: bool) -> Result<(TargetProcess, File), AttachError> {
+    match TargetProcess::check(process, despite_filter) {
+        Err(AttachError::Traced(_)) => {}
+        checked => drop(checked?),
+    }
+    let turn = take_turn(process)?;
+    Ok((TargetProcess::check(process, despite_filter)?, turn))
+}
+
 /// Waits until no other process attaches to this one or detaches, and keeps others waiting until the file is closed: in
 /// this process, and in the one that makes the calls.
 fn take_turn(process: u32) -> Result<File, AttachError> {
@@ -190,8 +200,7 @@ fn allocators(report: &str, unchanged: Option<&str>) -> Vec<StaticAllocator> {
 ///
 /// Returns an error if the process is not attached to, if a call in it fails, or if references to the library stay.
 pub fn detach(process: u32) -> Result<DetachReply, AttachError> {
-    let target = TargetProcess::check(process, true)?;
-    let _turn = take_turn(process)?;
+    let (target, _turn) = check_in_turn(process, true)?;
     let objects = objects(&target)?;
     let function = library(&target, &objects, "DMDDetach").ok_or(AttachError::NotAttached)?;
     if filters_since_attachment(&target, &objects) {

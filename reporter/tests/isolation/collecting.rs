@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -92,14 +92,15 @@ fn those_that_do_not_wait_come_to_an_end() {
     let _alone = alone();
     let runs: Arc<AtomicUsize> = Arc::default();
     let delegates = ["first", "second"].map(|name| register_strong(Arc::new(delegate(name, false, &runs))));
-    // The first collection lasts until the other collections have ended. So each of them starts during another
-    // collection, even if the system starts its thread late.
-    let (others, is_first) = (Arc::clone(&runs), AtomicBool::new(true));
+    // The collection of this thread lasts until the other collections have ended. So each of them starts during another
+    // collection, even if the system starts its thread late. If another collection runs the third reporter at the same
+    // time, this collection leaves it out and does not wait.
+    let (others, this_thread) = (Arc::clone(&runs), thread::current().id());
     let references = 2 + delegates.len();
     let lasts = register_strong(Arc::new(By(
         || "third",
         move |_: &mut Reports| {
-            if IS_OURS.get() && is_first.swap(false, Ordering::SeqCst) {
+            if thread::current().id() == this_thread {
                 while Arc::strong_count(&others) > references {
                     thread::sleep(Duration::from_millis(1));
                 }
