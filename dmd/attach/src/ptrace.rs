@@ -42,7 +42,7 @@ thread_local! {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TraceState {
-    /// The thread was told to stop.
+    /// The tracer has asked the thread to stop.
     Told,
     Stopped,
     /// The thread runs until its next change, or has ended.

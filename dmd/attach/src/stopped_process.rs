@@ -132,8 +132,8 @@ fn stop(target: &TargetProcess) -> io::Result<Result<Vec<TracedThread>, &'static
         {
             return Ok(Err("a thread is in a system call that a stop ends"));
         }
-        // All are told to stop before the first one is waited for. After an error, each of them goes on when it has
-        // stopped.
+        // Asks all threads to stop before it waits for the first one. After an error, each thread continues as soon as it
+        // has stopped.
         let mut told = Vec::with_capacity(new.len());
         for thread in new {
             match TracedThread::tell_to_stop(thread.number) {

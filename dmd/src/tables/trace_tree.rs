@@ -19,8 +19,8 @@ use crate::system::memory::{self, Arena};
 use crate::tables::seen_modules;
 use crate::tables::trace_id::TraceId;
 
-/// A node. An empty node is all zero. Id 0 is the root, which is neither a child nor a sibling of a node: as a link to
-/// a child or a sibling, 0 means that there is none.
+/// A node. An empty node is all zero. Id 0 is the root, which is neither a child nor a sibling of a node. So in a link
+/// to a child or a sibling, 0 means "no node".
 #[repr(C)]
 pub(super) struct StackNode {
     pc: AtomicU64,

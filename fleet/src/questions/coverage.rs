@@ -14,7 +14,8 @@ use crate::statistics::median;
 
 /// A process is missing if it has not reported for this many of its usual intervals.
 const INTERVALS: i64 = 3;
-/// A place replaces another one if it started at most this long before or after the last report, or so many intervals.
+/// A process replaces another one if its first report is at most this time before or after the last report of the other
+/// one, or at most [`INTERVALS`] intervals.
 const REPLACED_MICROS: i64 = 3_600_000_000;
 
 struct ProcessPlace {

@@ -5,7 +5,8 @@
 //! of the used part instead of the footer.
 //!
 //! Without a footer, an arena hands out the bytes from the start to the end. It contains the end of the used part next to
-//! the end of the chunk in use. For its other chunks, which are full but for a rest, the used part is unknown.
+//! the end of the chunk in use. The arena does not contain the ends of the used parts of its other chunks, which are
+//! almost full, so these are unknown.
 
 use std::collections::BTreeMap;
 use std::mem::size_of;

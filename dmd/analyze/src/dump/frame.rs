@@ -1,13 +1,13 @@
 //! A call on a stack. Only this module parses and writes the texts of calls in dumps.
 //!
 //! A text is `#00: FUNCTION (FILE:LINE)` if the file is known, and `#00: FUNCTION[MODULE +0xOFFSET]` if only the module
-//! is known. The number is a placeholder, because stacks share frames. An analysis prints texts of other forms
+//! is known. The number is always 00, because stacks share frames. An analysis prints texts of other forms
 //! unchanged.
 
 use core::fmt;
 use core::ops::Range;
 
-/// The placeholder at the start of every text.
+/// The number at the start of every text.
 const NUMBER: &str = "#00: ";
 
 /// The text for an unknown function, file or line.
