@@ -1,5 +1,5 @@
-//! Stops all threads of the process for a moment, to change its code. A thread that runs an instruction while it changes
-//! could see a part of the change; a stopped one sees all of it when it continues.
+//! Stops all threads of the process for a moment, to change its code. A thread that runs an instruction during the
+//! change could see a part of the change; a stopped thread sees all of it when it continues.
 
 use std::collections::HashSet;
 use std::io;
@@ -132,8 +132,8 @@ fn stop(target: &TargetProcess) -> io::Result<Result<Vec<TracedThread>, &'static
         {
             return Ok(Err("a thread is in a system call that a stop ends"));
         }
-        // Asks all threads to stop before it waits for the first one. After an error, each thread continues as soon as it
-        // has stopped.
+        // All threads get the request before this thread waits for the first of them. After an error, each thread
+        // continues as soon as it has stopped.
         let mut told = Vec::with_capacity(new.len());
         for thread in new {
             match TracedThread::tell_to_stop(thread.number) {
@@ -207,8 +207,9 @@ fn change_stopped(
     Ok(copies)
 }
 
-/// Returns an error if a thread continues, now or later, between two instructions that change together, `together` bytes apart at most. A thread in a
-/// signal handler, or in a function, has the address at which it continues on its stack.
+/// Returns an error if a thread continues, now or later, between two instructions that change together. These are at
+/// most `together` bytes apart. The stack of a thread in a signal handler or a function has the address at which it
+/// continues.
 fn check_not_between(
     target: &TargetProcess,
     registers: &ThreadRegisters,

@@ -98,8 +98,8 @@ pub(super) async fn ask(session: &FleetSession, options: &QuestionOptions) -> Re
     Ok(answer)
 }
 
-/// The last version whose deployment was on this day or on the day before; empty if no deployment was. The first version
-/// in the tables does not count, since its deployment was before them.
+/// The last version whose deployment was on this day or on the day before; empty if no deployment was then. The first
+/// version in the tables does not count, since its deployment was before them.
 fn deployed_near(versions: &[(i64, String)], day: Day) -> String {
     let start = day.start().as_secs().cast_signed();
     let length = DAY_SECONDS.cast_signed();

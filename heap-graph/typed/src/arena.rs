@@ -4,8 +4,8 @@
 //! address, and the address at which the used part starts. For the chunk in use, the arena itself may contain the start
 //! of the used part instead of the footer.
 //!
-//! Without a footer, an arena hands out the bytes from the start to the end. It contains the end of the used part next to
-//! the end of the chunk in use. The arena does not contain the ends of the used parts of its other chunks, which are
+//! Without a footer, an arena hands out the bytes from the start to the end. For the chunk in use, it contains the end of
+//! the used part next to the end of the chunk. The arena does not contain the ends of the used parts of its other chunks, which are
 //! almost full, so these are unknown.
 
 use std::collections::BTreeMap;
