@@ -137,9 +137,14 @@ impl ExportCommand {
     /// error.
     pub(super) fn kinds(&self) -> &'static [FileKind] {
         match self.format() {
-            Ok(ExportFormat::Stacks(_)) => {
-                &[FileKind::Dump, FileKind::Recording, FileKind::Pprof, FileKind::Snapshot, FileKind::Report]
-            }
+            Ok(ExportFormat::Stacks(_)) => &[
+                FileKind::Dump,
+                FileKind::Recording,
+                FileKind::Pprof,
+                FileKind::HeapProfile,
+                FileKind::Snapshot,
+                FileKind::Report,
+            ],
             Ok(ExportFormat::V8) => &[FileKind::Snapshot],
             Ok(ExportFormat::Parquet) | Err(_) => FileKind::ALL,
             Ok(_) => &[FileKind::Report, FileKind::Dump, FileKind::Recording],

@@ -19,6 +19,7 @@ pub(super) enum FileKind {
     Recording,
     Snapshot,
     Pprof,
+    HeapProfile,
     Core,
     Program,
     Page,
@@ -34,6 +35,7 @@ impl FileKind {
         Self::Recording,
         Self::Snapshot,
         Self::Pprof,
+        Self::HeapProfile,
         Self::Core,
         Self::Program,
         Self::Page,
@@ -43,11 +45,18 @@ impl FileKind {
 
     /// The kinds that `serve` and `top` read.
     pub(super) const SERVED: &[Self] =
-        &[Self::Report, Self::Dump, Self::Recording, Self::Snapshot, Self::Core];
+        &[Self::Report, Self::Dump, Self::Recording, Self::Snapshot, Self::HeapProfile, Self::Core];
 
     /// The kinds that `show` reads.
-    pub(super) const SHOWN: &[Self] =
-        &[Self::Report, Self::Dump, Self::Recording, Self::Snapshot, Self::Pprof, Self::Core];
+    pub(super) const SHOWN: &[Self] = &[
+        Self::Report,
+        Self::Dump,
+        Self::Recording,
+        Self::Snapshot,
+        Self::Pprof,
+        Self::HeapProfile,
+        Self::Core,
+    ];
 
     /// Returns the name of the kind, with an article.
     pub(super) fn name(self) -> &'static str {
@@ -57,6 +66,7 @@ impl FileKind {
             Self::Recording => "a recording of DMD",
             Self::Snapshot => "a heap snapshot",
             Self::Pprof => "a pprof profile",
+            Self::HeapProfile => "a heap profile of jemalloc or gperftools",
             Self::Core => "a core file",
             Self::Program => "a program or a library",
             Self::Page => "an HTML page",
@@ -72,7 +82,7 @@ impl FileKind {
             Self::Dump => "read it with: about-memory dmd",
             Self::Recording => "read it with: about-memory history",
             Self::Snapshot => "read it with: about-memory snapshot",
-            Self::Pprof => "read it with: about-memory show",
+            Self::Pprof | Self::HeapProfile => "read it with: about-memory show",
             Self::Core => "read it with: about-memory heap types",
             Self::Program => "run it with: about-memory run -- PROGRAM",
             Self::Page => "open it in a browser",
@@ -110,6 +120,9 @@ impl FileKind {
     fn from_start(start: &[u8]) -> Option<Self> {
         if Recording::is_start(start) {
             return Some(Self::Recording);
+        }
+        if dmd_analyze::is_heap_profile(start) {
+            return Some(Self::HeapProfile);
         }
         if start.starts_with(b"\x7fELF") {
             let is_core = start.get(16) == Some(&4);

@@ -30,7 +30,7 @@ pub(super) fn show(kind: FileKind, input: &InputArgument, limits: &ReadLimits) -
     let max_bytes = limits.max_bytes();
     let mut commands = commands(kind).to_vec();
     let text = match kind {
-        FileKind::Dump => dump(input.path(), limits, &mut commands)?,
+        FileKind::Dump | FileKind::HeapProfile => dump(input.path(), limits, &mut commands)?,
         FileKind::Recording => recording(input.path(), limits)?,
         FileKind::Snapshot => snapshot::first_screen(input.path(), max_bytes)?,
         FileKind::Pprof => match profile::read(input, &DumpLimits::with_max_bytes(max_bytes))? {
@@ -72,6 +72,12 @@ fn commands(kind: FileKind) -> &'static [NextCommand] {
             ("snapshot dominators", "", "the nodes that retain the most memory"),
             ("snapshot tree", "", "all nodes by type"),
             ("serve", "", "the snapshot in a browser"),
+        ],
+        FileKind::HeapProfile => &[
+            ("dmd", "", "the stacks, the largest first"),
+            ("dmd", " --by crate,type,site", "a tree of crates, types and sites"),
+            ("diff", " LATER", "the stacks that grew from this profile to LATER"),
+            ("html", " -o heap.html", "a flame graph for a browser"),
         ],
         FileKind::Pprof => &[
             ("diff", " LATER", "the stacks that grew from this profile to LATER"),

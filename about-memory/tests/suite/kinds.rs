@@ -43,6 +43,8 @@ fn files(folder: &Path) -> Vec<(&'static str, &'static str, PathBuf)> {
     core.resize(64, 0);
     let snapshot =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../heap-graph/tests/golden/small-a.fxsnapshot");
+    let heap_profile =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../dmd/analyze/tests/inputs/jemalloc.heap");
     let v8 = br#"{"snapshot":{"meta":{"node_fields":["type"]}}}"#;
     vec![
         ("a memory report", "about-memory show", golden("firefox/units.json")),
@@ -50,6 +52,7 @@ fn files(folder: &Path) -> Vec<(&'static str, &'static str, PathBuf)> {
         ("a recording of DMD", "about-memory history", golden("heap/after.dmdrec")),
         ("a heap snapshot", "about-memory snapshot", snapshot),
         ("a pprof profile", "about-memory show", profile),
+        ("a heap profile of jemalloc or gperftools", "about-memory show", heap_profile),
         ("a core file", "about-memory heap types", written("core", &core)),
         ("a program or a library", "about-memory run", env!("CARGO_BIN_EXE_about-memory").into()),
         ("an HTML page", "browser", written("page.html", b"<!DOCTYPE html>\n")),
@@ -136,6 +139,9 @@ fn show_has_a_first_screen_for_each_kind() {
             "a recording of DMD" => &["Peak:", "Live bytes", "Next: about-memory leaks "],
             "a heap snapshot" => &["4884 nodes", "retained by", "class\n", "Next: about-memory snapshot "],
             "a pprof profile" => &["live bytes in ", "Vec::push", "Next: about-memory diff "],
+            "a heap profile of jemalloc or gperftools" => {
+                &["End:  ~34.09 MiB in ~231,0", "by site", "Next: about-memory dmd ", "about-memory diff "]
+            }
             _ => continue,
         };
         let output = about_memory(&["show", path.to_str().unwrap()]);

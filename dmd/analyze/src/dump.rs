@@ -25,7 +25,7 @@ pub use frame::CallFrame;
 pub use memory::{MemoryArea, MemoryByOwner, MemoryOwner};
 pub use outline::{HeapAt, RecordingOutline};
 pub use peak::{DumpPeak, DumpStatistics, DumpTime};
-pub use read::{DumpReadOptions, read, read_from, read_with};
+pub use read::{DumpReadOptions, is_heap_profile, read, read_from, read_with};
 pub use sample::ByteSample;
 pub use scanned::ScannedBlock;
 
@@ -60,6 +60,30 @@ pub(crate) struct DumpBlock {
 }
 
 impl DumpBlock {
+    /// Blocks of one stack of which only the sum of the sizes is known, in bytes. Each block gets the mean size, rounded
+    /// down or up so that the sum stays exact. `num` is at least 1.
+    pub(crate) fn with_mean_size(
+        alloc: DumpTraceId,
+        num: u64,
+        bytes: u64,
+        weight: f64,
+    ) -> impl Iterator<Item = Self> {
+        let (size, larger) = (bytes / num, bytes % num);
+        let sizes = [(size, num - larger), (size.saturating_add(1), larger)];
+        sizes.into_iter().filter(|(_, num)| *num > 0).map(move |(req, num)| Self {
+            req,
+            slop: 0,
+            num,
+            alloc,
+            reps: [DumpTraceId::NONE; 2],
+            reporters: [u32::MAX; 2],
+            sampled: weight > 1.0,
+            swapped: 0,
+            untouched: 0,
+            weight,
+        })
+    }
+
     pub(crate) fn usable(&self) -> i128 {
         i128::from(self.req) + i128::from(self.slop)
     }
@@ -142,6 +166,10 @@ pub struct Dump {
     pub(crate) outline: Option<RecordingOutline>,
     /// The sample by bytes; `None` if the dump is not a sample.
     pub(crate) sample: Option<ByteSample>,
+    /// Whether the size of each block is the mean size of its stack's blocks: heap profiles and the peak have only sums.
+    pub(crate) has_means: bool,
+    /// Whether the end of the file is missing.
+    pub(crate) is_cut: bool,
 }
 
 impl Dump {
@@ -173,6 +201,8 @@ impl Dump {
             older: 0,
             outline: None,
             sample: None,
+            has_means: false,
+            is_cut: false,
         }
     }
 

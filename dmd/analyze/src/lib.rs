@@ -65,7 +65,7 @@ pub use coverage::{Coverage, CoverageKey, ModuleCoverage, SuggestedSite, Suggest
 pub use dmd_format::Mode;
 pub use dump::{
     ByteSample, CallFrame, Dump, DumpAllocator, DumpPeak, DumpReadOptions, DumpStatistics, DumpTime,
-    LoadedModule, ReportFaultKind, ScannedBlock, read, read_from, read_with,
+    LoadedModule, ReportFaultKind, ScannedBlock, is_heap_profile, read, read_from, read_with,
 };
 pub use engine::{dark_matter, image};
 pub use error::AnalyzeError;

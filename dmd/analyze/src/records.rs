@@ -203,13 +203,13 @@ pub(crate) struct DumpInvocation {
 
 impl DumpInvocation {
     fn new(dump: &Dump) -> Self {
-        let Dump { variable, mode, shown, measurements, sample, outline, .. } = dump;
+        let Dump { variable, mode, shown, measurements, sample, has_means, .. } = dump;
         Self {
             variable: variable.clone(),
             mode: *mode,
             at: *shown,
             has_resident: dump.check_resident().is_ok(),
-            has_means: *shown == DumpTime::Peak && outline.is_none(),
+            has_means: *has_means,
             measurements: measurements.clone(),
             sample: *sample,
         }
@@ -287,6 +287,11 @@ impl Analysis {
     /// Whether only the mean size of a stack's blocks is known.
     pub(crate) fn has_means(&self) -> bool {
         self.invocations.iter().any(|invocation| invocation.has_means)
+    }
+
+    /// Whether a dump shows the peak.
+    pub(crate) fn is_at_peak(&self) -> bool {
+        self.invocations.iter().any(|invocation| invocation.at == DumpTime::Peak)
     }
 
     /// Whether the resident bytes of all blocks are known.

@@ -58,6 +58,7 @@ impl Dump {
             (reporter.claimed, reporter.marked) = (0, 0);
         }
         self.shown = at;
+        self.has_means = true;
         self.scanned.clear();
         self.words.clear();
         self.faults.clear();
@@ -87,28 +88,14 @@ type BlockReports = ([DumpTraceId; 2], [u32; 2]);
 
 const NO_REPORTS: BlockReports = ([DumpTraceId::NONE; 2], [u32::MAX; 2]);
 
-/// The blocks of a stack as entries of a block list. DMD records only the sum of the sizes at the peak, so each block
-/// gets the mean size, rounded down or up so that the sum stays exact.
+/// The blocks of a stack as entries of a block list. DMD records only the sum of the sizes at the peak.
 fn blocks(
     stack: &PeakStack,
     sampled: bool,
     (reps, reporters): BlockReports,
 ) -> impl Iterator<Item = DumpBlock> + use<> {
     let PeakStack { alloc, num, bytes } = *stack;
-    let (size, larger) = (bytes / num, bytes % num);
-    let of_size = move |(req, num)| DumpBlock {
-        req,
-        slop: 0,
-        num,
-        alloc,
-        reps,
-        reporters,
-        sampled,
-        swapped: 0,
-        untouched: 0,
-        // DMD has already weighted the sums.
-        weight: 1.0,
-    };
-    let sizes = [(size, num - larger), (size.saturating_add(1), larger)];
-    sizes.into_iter().filter(|(_, num)| *num > 0).map(of_size)
+    // DMD has already weighted the sums.
+    let blocks = DumpBlock::with_mean_size(alloc, num, bytes, 1.0);
+    blocks.map(move |block| DumpBlock { reps, reporters, sampled, ..block })
 }

@@ -6,6 +6,7 @@
 mod allocators;
 mod block;
 mod faults;
+mod heap_profile;
 mod memory;
 mod peak;
 mod tables;
@@ -30,6 +31,8 @@ use super::{BlockContents, Dump, DumpBlock, LoadedModule, ReporterAmounts};
 use crate::error::AnalyzeError;
 use faults::WrittenFault;
 use value::{ValueKind, shorten};
+
+pub use heap_profile::is_heap_profile;
 use weights::LARGEST_MEAN;
 
 /// Limits for the reader, and the parts of a dump to leave out.
@@ -116,7 +119,10 @@ pub fn read_with(path: impl AsRef<Path>, options: &DumpReadOptions) -> Result<Du
 /// Returns an error if the stream cannot be read, if it is larger than the limits of [`DumpReadOptions`], or if it is
 /// not a valid dump.
 pub fn read_from(reader: impl Read, options: &DumpReadOptions) -> Result<Dump, AnalyzeError> {
-    let window = TextWindow::new(TextSource::open(reader)?, options.max_bytes);
+    let mut window = TextWindow::new(TextSource::open(reader)?, options.max_bytes);
+    if window.take(|scan| Ok(scan.peek()? == b'h'))? {
+        return heap_profile::read(&mut window, options);
+    }
     let mut reader = DumpReader {
         window,
         options,

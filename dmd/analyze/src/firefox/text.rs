@@ -146,11 +146,8 @@ impl FirefoxText<'_> {
         if record.estimated {
             f.write_str("  Individual block sizes: unknown, as ~ marks estimates\n")?;
         } else if self.analysis.has_means() && num > 1 {
-            writeln!(
-                f,
-                "  Individual block sizes: unknown at the peak; their mean is {}",
-                number(usable / num)
-            )?;
+            let at = if self.analysis.is_at_peak() { " at the peak" } else { "" };
+            writeln!(f, "  Individual block sizes: unknown{at}; their mean is {}", number(usable / num))?;
         } else {
             individual_sizes(f, &record.sizes)?;
         }

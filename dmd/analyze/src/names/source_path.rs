@@ -71,12 +71,24 @@ pub(crate) fn package_folder(file: &str) -> Option<&str> {
     path.split_once('/').map(|(_, path)| path)
 }
 
-/// The parts `hashbrown` and `raw.rs` of `/home/me/.cargo/registry/src/INDEX/hashbrown-0.17.0/src/raw.rs`.
+/// The parts `hashbrown` and `raw.rs` of `/home/me/.cargo/registry/src/INDEX/hashbrown-0.17.0/src/raw.rs`. For a file
+/// that a build script wrote, the package of the build script.
 pub(crate) fn package(file: &str) -> Option<(&str, &str)> {
-    let (package, below) = package_folder(file)?.split_once("/src/")?;
+    let Some(path) = package_folder(file) else { return built_package(file) };
+    let (package, below) = path.split_once("/src/")?;
     let version = package.match_indices('-').map(|(at, _)| at);
     let end = version.rev().find(|at| package[at + 1..].starts_with(|c: char| c.is_ascii_digit()))?;
     Some((&package[..end], below))
+}
+
+/// The parts `tikv-jemalloc-sys` and `build/src/jemalloc.c` of
+/// `/home/me/app/target/release/build/tikv-jemalloc-sys-0123456789abcdef/out/build/src/jemalloc.c`.
+fn built_package(file: &str) -> Option<(&str, &str)> {
+    let (above, below) = file.split_once("/out/")?;
+    let (_, folder) = above.rsplit_once("/build/")?;
+    let (package, hash) = folder.rsplit_once('-')?;
+    let is_hash = hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (is_hash && !package.contains('/')).then_some((package, below))
 }
 
 /// The parts `app` and `cache.rs` of `/home/me/app/src/cache.rs`, for packages in cargo's layout.

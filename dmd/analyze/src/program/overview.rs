@@ -29,6 +29,8 @@ pub struct HeapOverview {
     end: Option<(u128, u128)>,
     /// Whether reporters have reported a block.
     is_reported: bool,
+    /// Whether the end of the file is missing.
+    is_cut: bool,
 }
 
 impl Dump {
@@ -119,6 +121,7 @@ impl HeapOverview {
             sample: dump.sample().copied(),
             end: (dump.mode != Mode::Cumulative).then_some(end),
             is_reported: dump.has_reports(),
+            is_cut: dump.is_cut,
         }
     }
 }
@@ -165,6 +168,7 @@ impl HeapOverview {
             sample: None,
             end: Some((outline.end.bytes, outline.end.blocks.into())),
             is_reported: false,
+            is_cut: false,
         }
     }
 
@@ -173,6 +177,9 @@ impl HeapOverview {
         let size = |amount: u128| bytes(i128::try_from(amount).unwrap_or(i128::MAX));
         let count = |count: u128| blocks(i128::try_from(count).unwrap_or(i128::MAX));
         let mark = mark(self.sample.is_some());
+        if self.is_cut {
+            f.write_str("The file is cut: functions have no names, and stacks may be missing.\n")?;
+        }
         if let Some(peak) = &self.peak {
             // In older dumps, the peak is in requested bytes, and all other amounts are in usable bytes.
             let measure = if peak.is_usable() { "" } else { " requested" };

@@ -36,7 +36,7 @@ pub(crate) struct TableRow {
 }
 
 /// The name of the row of blocks whose sizes are not known: DMD keeps only their sum.
-const UNKNOWN_SIZES: &str = "(unknown at the peak)";
+const UNKNOWN_SIZES: &str = "(unknown)";
 
 /// Makes the requested tables, for each kind. With `has_means` only the mean size of a stack's blocks is known.
 pub(super) fn tables(groups: &StackGroups<'_>, kinds: &[OfKind], has_means: bool) -> Vec<Vec<RecordTable>> {

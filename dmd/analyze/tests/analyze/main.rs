@@ -5,6 +5,7 @@
 mod bounds;
 mod coverage;
 mod difference;
+mod heap_profiles;
 mod hostile;
 mod peak;
 mod program;

@@ -57,7 +57,7 @@ fn blocks_of_the_peak_have_a_mean_size() {
     assert!(
         json.contains(
             r#"{"by": "size", "rows": 1, "shown": [
-    {"name": "(unknown at the peak)", "blocks": 8, "requested": 1103, "#
+    {"name": "(unknown)", "blocks": 8, "requested": 1103, "#
         ),
         "{json}"
     );

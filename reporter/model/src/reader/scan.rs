@@ -57,6 +57,22 @@ impl<'t> TextScan<'t> {
         take(self).inspect_err(|_| self.at = start)
     }
 
+    /// Takes a line with its line feed; the last line of a document may have none. `None` at the end of the document.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ScanStop::More`] if the window ends before the line does.
+    pub fn line(&mut self) -> Result<Option<&'t str>, ScanStop> {
+        let rest = &self.text[self.at..];
+        let taken = match rest.find('\n') {
+            Some(end) => end + 1,
+            None if !self.last => return Err(ScanStop::More),
+            None => rest.len(),
+        };
+        self.at += taken;
+        Ok(Some(&rest[..taken]).filter(|line| !line.is_empty()))
+    }
+
     /// Moves the cursor to the next byte that is not a blank, and returns that byte.
     #[inline]
     pub fn peek(&mut self) -> Result<u8, ScanStop> {

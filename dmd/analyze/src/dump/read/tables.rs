@@ -183,6 +183,8 @@ impl<R: Read> DumpReader<'_, R> {
             older: 0,
             outline: None,
             sample,
+            has_means: false,
+            is_cut: false,
         };
         faults::add(&mut dump, self.faults);
         Ok(dump)
