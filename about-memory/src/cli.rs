@@ -158,16 +158,15 @@ impl Command {
     fn kinds(&self) -> &'static [FileKind] {
         use FileKind::{Dump, HeapProfile, Pprof, Recording, Report};
         match self {
-            Self::Show(_) | Self::Watch(_) => FileKind::SHOWN,
-            Self::Serve(_) | Self::Top(_) => FileKind::SERVED,
-            Self::Dmd(_) | Self::Leaks(_) => &[Dump, Recording, HeapProfile],
+            Self::Show(_) | Self::Watch(_) | Self::Serve(_) | Self::Top(_) => FileKind::SHOWN,
+            Self::Dmd(_) | Self::Leaks(_) => &[Dump, Recording, Pprof, HeapProfile],
             Self::History(_) => &[Recording],
             Self::Heap(heap) => heap.kinds(),
             Self::HeapQuestion(question) => question.kinds(),
             Self::Snapshot(snapshot) => snapshot.kinds(),
             Self::Diff(_) => &[Report, Dump, Recording, Pprof, HeapProfile],
             Self::Series(_) | Self::Check(_) | Self::Metrics(_) => &[Report],
-            Self::Html(_) => &[Report, Dump, Recording, HeapProfile],
+            Self::Html(_) => &[Report, Dump, Recording, Pprof, HeapProfile],
             Self::Export(export) => export.kinds(),
             Self::Attach(_) | Self::Detach(_) => FileKind::ALL,
             // These commands read no file. `ALL` means that no error is replaced by a hint about a file's kind.

@@ -80,6 +80,8 @@ pub struct ProfileModule {
     pub path: String,
     /// The build id, hexadecimal; empty if it is unknown.
     pub build_id: String,
+    /// Whether the offsets of frames are positions in the file. Otherwise they are addresses in the file.
+    pub has_file_offsets: bool,
 }
 
 /// The index of a module in [`StackProfile::modules`].

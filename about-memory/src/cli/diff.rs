@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::file_kind::is_pprof;
 use super::heap_diff::HeapDiff;
-use super::html::is_version_of_dumps;
+use super::html::has_blocks;
 use super::input::{InputArgument, ReadLimits, say_warnings};
 use super::program_view::{self, on_terminal};
 use super::view::TreeView;
@@ -96,7 +96,7 @@ impl DiffCommand {
             return self.write_heap_diff();
         }
         let (first, second) = match InputArgument::read_two(&self.first, &self.second, &self.reading) {
-            Err(Failure::File(_, error)) if is_version_of_dumps(&error) => return self.write_heap_diff(),
+            Err(Failure::File(name, error)) if has_blocks(&name, &error) => return self.write_heap_diff(),
             read => read?,
         };
         self.heaps.refuse_resident("reports")?;

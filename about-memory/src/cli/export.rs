@@ -21,7 +21,7 @@ use memory_report::file::ReadOptions as ReportOptions;
 
 use super::dump_limits::DumpLimits;
 use super::file_kind::FileKind;
-use super::html::is_version_of_dumps;
+use super::html::has_blocks;
 use super::input::{self, InputArgument};
 use super::live_input::RequestOptions;
 use super::recorded::BlockTime;
@@ -328,7 +328,7 @@ impl ExportCommand {
             return Err(Failure::File(source.name(), NoReports("recording").into()));
         }
         match source.read_with(self.read_options()) {
-            Err(Failure::File(name, error)) if is_version_of_dumps(&error) => {
+            Err(Failure::File(name, error)) if has_blocks(&name, &error) => {
                 Err(Failure::File(name, NoReports("dump").into()))
             }
             read => read,

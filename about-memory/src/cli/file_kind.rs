@@ -43,11 +43,7 @@ impl FileKind {
         Self::V8Snapshot,
     ];
 
-    /// The kinds that `serve` and `top` read.
-    pub(super) const SERVED: &[Self] =
-        &[Self::Report, Self::Dump, Self::Recording, Self::Snapshot, Self::HeapProfile, Self::Core];
-
-    /// The kinds that `show` reads.
+    /// The kinds that `show`, `serve` and `top` read.
     pub(super) const SHOWN: &[Self] = &[
         Self::Report,
         Self::Dump,

@@ -34,10 +34,12 @@ pub(super) fn show(kind: FileKind, input: &InputArgument, limits: &ReadLimits) -
         FileKind::Recording => recording(input.path(), limits)?,
         FileKind::Snapshot => snapshot::first_screen(input.path(), max_bytes)?,
         FileKind::Pprof => match profile::read(input, &DumpLimits::with_max_bytes(max_bytes))? {
-            StackSource::Pprof(stacks) => profiles::largest_stacks(&stacks),
-            StackSource::Heap(_) => {
-                return Err(Failure::File(input.name(), anyhow::anyhow!("is not a profile")));
+            // A difference of profiles has negative amounts, and other profiles have no blocks.
+            StackSource::Pprof(stacks) if memory_export::dmd::dump(&stacks).is_none() => {
+                commands.drain(..2);
+                profiles::largest_stacks(&stacks)
             }
+            _ => dump(input.path(), limits, &mut commands)?,
         },
         _ => {
             TypesCommand::first_screen(input.clone(), max_bytes).run()?;
@@ -80,6 +82,8 @@ fn commands(kind: FileKind) -> &'static [NextCommand] {
             ("html", " -o heap.html", "a flame graph for a browser"),
         ],
         FileKind::Pprof => &[
+            ("dmd", "", "the stacks, the largest first"),
+            ("dmd", " --by crate,type,site", "a tree of crates, types and sites"),
             ("diff", " LATER", "the stacks that grew from this profile to LATER"),
             ("export", " -o heap.speedscope.json", "a flame graph for speedscope"),
         ],

@@ -14,6 +14,7 @@ use dmd_analyze::{Analysis, AnalyzeOptions, Dump, DumpReadOptions, FlameGraph};
 use memory_report::{ReadError, ReportSet, file};
 
 use super::dump_limits;
+use super::file_kind::FileKind;
 use super::input::{InputArgument, ReadLimits};
 use super::recorded::{self, BlockTime};
 use super::replay::ReplayableInput;
@@ -126,7 +127,7 @@ impl HtmlCommand {
         }
         if !Recording::is_at(path) {
             match self.file.read(&self.reading) {
-                Err(Failure::File(_, error)) if is_version_of_dumps(&error) => {}
+                Err(Failure::File(name, error)) if has_blocks(&name, &error) => {}
                 set => return set,
             }
         }
@@ -157,7 +158,7 @@ impl HtmlCommand {
     fn read_two(&self, second: &InputArgument, options: &mut HtmlOptions) -> Result<ReportSet, Failure> {
         if !(Recording::is_at(self.file.path()) || Recording::is_at(second.path())) {
             match InputArgument::read_two(&self.file, second, &self.reading) {
-                Err(Failure::File(_, error)) if is_version_of_dumps(&error) => {}
+                Err(Failure::File(name, error)) if has_blocks(&name, &error) => {}
                 read if self.when.is_chosen() => {
                     read?;
                     let reason = "--at and --between are for dumps and recordings, not for reports";
@@ -208,7 +209,7 @@ impl HtmlCommand {
             Ok(set) => return Ok(set),
             Err(error) => anyhow::Error::from(error),
         };
-        match stdin.again().filter(|_| is_version_of_dumps(&error)) {
+        match stdin.again().filter(|_| has_blocks("-", &error)) {
             None => Err(failure(error)),
             Some(stdin) => {
                 let dump = dmd_analyze::read_from(stdin, &self.reading.dump_options())
@@ -255,7 +256,8 @@ pub(super) fn flame_graph(dump: Dump) -> FlameGraph {
     Analysis::new(dump, &options).flame_graph(FRAMES)
 }
 
-/// Whether reading a report failed because the file is a DMD dump.
-pub(super) fn is_version_of_dumps(error: &anyhow::Error) -> bool {
+/// Whether reading a report failed because the file has blocks: it is a dump, or a profile of another program.
+pub(super) fn has_blocks(name: &str, error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(ReadError::Version(version)) if version == "5")
+        || matches!(FileKind::detect(Path::new(name)), Some(FileKind::HeapProfile | FileKind::Pprof))
 }

@@ -9,8 +9,10 @@ use dmd_analyze::program::HeapOverview;
 use dmd_analyze::recording::{Moment, Recording};
 use dmd_analyze::{AnalyzeError, Dump, DumpReadOptions};
 use memory_export::dmd::RecordingWindow;
+use memory_export::pprof;
 
 use super::dump_limits::is_stdin;
+use super::file_kind::is_pprof;
 use super::{Failure, progress, say};
 
 /// The format of a file is detected in this many bytes at its start.
@@ -149,6 +151,9 @@ impl DumpOrRecording {
             if Recording::is_at(path) {
                 return open(path, limits).map(|opened| Self::Recording(Box::new(opened))).map_err(failure);
             }
+            if is_pprof(path) {
+                return read_pprof(path, limits).map(|dump| Self::Dump(Box::new(dump)));
+            }
             return dmd_analyze::read_with(path, limits)
                 .map(|dump| Self::Dump(Box::new(dump)))
                 .map_err(failure);
@@ -197,6 +202,20 @@ fn open(path: &Path, limits: &DumpReadOptions) -> Result<Recording, AnalyzeError
     let mut recording = Recording::from_file(file, limits)?;
     recording.set_progress(progress::show_replay(path.display().to_string()));
     Ok(recording)
+}
+
+/// Reads a profile as a dump.
+fn read_pprof(path: &Path, limits: &DumpReadOptions) -> Result<Dump, Failure> {
+    let failure = |error| Failure::File(path.display().to_string(), error);
+    let options =
+        pprof::PprofReadOptions::new().max_bytes(limits.byte_limit()).max_entries(limits.entry_limit());
+    let file = File::open(path).map_err(|error| failure(error.into()))?;
+    let profile = pprof::read(file, &options).map_err(|error| failure(error.into()))?;
+    memory_export::dmd::dump(&profile).ok_or_else(|| {
+        failure(anyhow::anyhow!(
+            "has no blocks with bytes, or is a difference; read it with: about-memory show"
+        ))
+    })
 }
 
 /// Reads a recording; `-` is standard input.

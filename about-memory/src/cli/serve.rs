@@ -24,7 +24,7 @@ use typed_heap::CoreFile;
 use super::dump_limits::DumpLimits;
 use super::export::profile::StackConversion;
 use super::file_kind::FileKind;
-use super::html::{is_version_of_dumps, timeline};
+use super::html::{has_blocks, timeline};
 use super::input::{InputArgument, ReadLimits};
 use super::progress::WorkNotice;
 use super::recorded::BlockTime;
@@ -198,7 +198,7 @@ impl ServeCommand {
             return self.add_types(name, input, server);
         }
         match input.read(&self.reading) {
-            Err(Failure::File(_, error)) if is_version_of_dumps(&error) && !input.is_stdin() => {
+            Err(Failure::File(name, error)) if has_blocks(&name, &error) && !input.is_stdin() => {
                 let (options, mode) = stacks.options(input.path())?;
                 server.add_stacks(name.clone(), stacks.opened(options, input));
                 if mode == Some(Mode::Scan) {
@@ -330,7 +330,7 @@ impl StackOpener {
 /// Returns the reason why a file cannot be read, without the file's folder. The reader of the page does not know the
 /// folder.
 fn reason(path: &Path, failure: Failure) -> String {
-    let text = failure.lines(FileKind::SERVED).join("; ");
+    let text = failure.lines(FileKind::SHOWN).join("; ");
     match path.file_name() {
         Some(name) => text.replace(&*path.to_string_lossy(), &name.to_string_lossy()),
         None => text,

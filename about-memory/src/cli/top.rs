@@ -26,7 +26,7 @@ use ratatui::crossterm::event::{Event, KeyEventKind};
 use typed_heap::CoreFile;
 
 use super::dump_limits::DumpLimits;
-use super::html::is_version_of_dumps;
+use super::html::has_blocks;
 use super::input::{InputArgument, ReadLimits};
 use super::keys::{self, KeyInput, TerminalKeys};
 use super::live_input::{self, seconds};
@@ -116,7 +116,7 @@ impl TopCommand {
         let is_recording = !input.is_stdin() && Recording::is_at(input.path());
         if !is_recording {
             match input.read(&self.reading) {
-                Err(Failure::File(_, error)) if is_version_of_dumps(&error) && !input.is_stdin() => {}
+                Err(Failure::File(name, error)) if has_blocks(&name, &error) && !input.is_stdin() => {}
                 set => {
                     screens.report.open(about_memory::escape(&input.name()), set?, Vec::new());
                     screens.screen = ScreenKind::Report;

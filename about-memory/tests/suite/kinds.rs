@@ -13,11 +13,12 @@ fn golden(name: &str) -> PathBuf {
 }
 
 /// Messages that explain more than the file's kind.
-const EXPLANATIONS: [&str; 7] = [
+const EXPLANATIONS: [&str; 8] = [
     "has no ",
     "does not have ",
     "a dump has no history",
     "its mode is dark-matter",
+    "its mode is live",
     "taken in mode dark-matter",
     "not a core file: ",
     "no node has the id 1",
@@ -138,7 +139,7 @@ fn show_has_a_first_screen_for_each_kind() {
             }
             "a recording of DMD" => &["Peak:", "Live bytes", "Next: about-memory leaks "],
             "a heap snapshot" => &["4884 nodes", "retained by", "class\n", "Next: about-memory snapshot "],
-            "a pprof profile" => &["live bytes in ", "Vec::push", "Next: about-memory diff "],
+            "a pprof profile" => &["by site", "by type", "Next: about-memory dmd ", "about-memory diff "],
             "a heap profile of jemalloc or gperftools" => {
                 &["End:  ~34.09 MiB in ~231,0", "by site", "Next: about-memory dmd ", "about-memory diff "]
             }

@@ -2,6 +2,7 @@
 
 mod allocators;
 mod at;
+mod build;
 mod faulty_pointer;
 mod frame;
 mod frames;
@@ -20,6 +21,7 @@ use core::ops::Range;
 use dmd_format::Mode;
 
 pub use allocators::DumpAllocator;
+pub use build::{BuiltStack, DumpBuilder};
 pub use faulty_pointer::ReportFaultKind;
 pub use frame::CallFrame;
 pub use memory::{MemoryArea, MemoryByOwner, MemoryOwner};
@@ -108,6 +110,9 @@ pub struct LoadedModule {
     pub build_id: String,
     /// The address of code in memory minus its address in the module's file; `None` if the dump does not contain it.
     pub bias: Option<u64>,
+    /// Whether the offsets of frames are positions in the file, as in profiles of pprof. Otherwise they are addresses in
+    /// the file.
+    pub has_file_offsets: bool,
 }
 
 /// A reporter's path with two amounts: the bytes that the reporter reported, and the bytes of the blocks that the

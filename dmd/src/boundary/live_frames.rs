@@ -62,6 +62,7 @@ impl LiveFrames {
                 path: String::from_utf8_lossy(&module.path).into_owned(),
                 build_id: module.build_id.clone(),
                 bias: Some(module.bias as u64),
+                has_file_offsets: false,
             })
             .collect();
         // The look-up must stay on this thread, because the engine's guard protects only this thread. The look-up

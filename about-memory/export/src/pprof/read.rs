@@ -311,6 +311,10 @@ impl<'b> ReadProfile<'b> {
         let mut modules: Vec<(ReadMapping, ProfileModuleId)> = Vec::new();
         for mapping in &self.mappings {
             let id = builder.module(&self.text(mapping.path, left)?, &self.text(mapping.build_id, left)?);
+            // This crate writes mappings without a start, and addresses in the file.
+            if (mapping.start, mapping.file_offset) != (0, 0) {
+                builder.set_file_offsets(id);
+            }
             modules.push((*mapping, id));
         }
         modules.sort_by_key(|(mapping, _)| mapping.id);

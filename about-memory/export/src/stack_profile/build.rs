@@ -77,9 +77,17 @@ impl StackProfileBuilder {
     pub fn module(&mut self, path: &str, build_id: &str) -> ProfileModuleId {
         let key = (self.texts.id(path), self.texts.id(build_id));
         *self.by_module.entry(key).or_insert_with(|| {
-            self.modules.push(ProfileModule { path: path.to_owned(), build_id: build_id.to_owned() });
+            let (path, build_id) = (path.to_owned(), build_id.to_owned());
+            self.modules.push(ProfileModule { path, build_id, has_file_offsets: false });
             ProfileModuleId(self.modules.len() as u32 - 1)
         })
+    }
+
+    /// Marks a module: the offsets of its frames are positions in the file, not addresses.
+    pub fn set_file_offsets(&mut self, module: ProfileModuleId) {
+        if let Some(module) = self.modules.get_mut(module.index()) {
+            module.has_file_offsets = true;
+        }
     }
 
     /// Adds a frame. Equal frames are merged by [`finish`](Self::finish).

@@ -133,7 +133,7 @@ impl StackWriter {
                 continue;
             }
             let number = *numbers.entry(module).or_insert_with(|| {
-                modules.push(LoadedModule { path: module.to_owned(), build_id: String::new(), bias: None });
+                modules.push(LoadedModule { path: module.to_owned(), ..LoadedModule::default() });
                 modules.len() - 1
             });
             let address = self.places.len() + 1;

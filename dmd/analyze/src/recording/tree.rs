@@ -148,6 +148,7 @@ impl CallTree {
             path: path(mapping),
             build_id: mapping.build_id.clone(),
             bias: Some(mapping.bias),
+            has_file_offsets: false,
         };
         dump.modules = Some(self.modules.iter().map(module).collect());
         dump.measurements.counts = [dump.blocks.len(), dump.traces.len(), dump.frames.len()];

@@ -38,6 +38,8 @@ struct FileFacts {
     build_id: Option<String>,
     /// The address of the file's first segment.
     base: u64,
+    /// The address of the first segment with code, minus its position in the file.
+    code_base: u64,
     has_lines: bool,
     supplement: Option<(PathBuf, String)>,
     /// The name and checksum of the debug file to which the file links.
@@ -56,8 +58,12 @@ impl BinaryFiles {
         let path = Path::new(file);
         let expected = module.map(|module| module.build_id.as_str()).filter(|id| !id.is_empty());
         // A dump of the crate `dmd` has addresses in the file. A dump of Firefox has distances from the start of the
-        // file.
-        let base = |known: &FileFacts| if module.is_some() { 0 } else { known.base };
+        // file. A profile of pprof has positions in the file.
+        let base = |known: &FileFacts| match module {
+            Some(module) if module.has_file_offsets => known.code_base,
+            Some(_) => 0,
+            None => known.base,
+        };
         let Some(expected) = expected else {
             let known = look(path).map_err(|error| problem(&error))?;
             if is_newer(path, time) {
@@ -77,7 +83,10 @@ impl BinaryFiles {
                 .ok_or_else(|| SymbolProblem::Changed(known.build_id.clone()));
         }
         match itself {
-            Ok(known) => Ok(Self::with_debug(path, known, options)),
+            Ok(known) => {
+                let base = base(&known);
+                Ok(Self { base, ..Self::with_debug(path, known, options) })
+            }
             Err(error) => Self::elsewhere(path, expected, options).ok_or_else(|| problem(&error)),
         }
     }
@@ -226,6 +235,8 @@ fn look(path: &Path) -> io::Result<FileFacts> {
     let object = object::File::parse(&*file).map_err(invalid)?;
     let build_id = object.build_id().map_err(invalid)?.map(hexadecimal);
     let base = object.segments().map(|segment| segment.address()).min().unwrap_or_default() & !0xfff;
+    let code = object.segments().find(|segment| segment.permissions().executable());
+    let code_base = code.map_or(0, |code| code.address().wrapping_sub(code.file_range().0));
     let has_lines = [".debug_info", ".zdebug_info"].iter().any(|name| object.section_by_name(name).is_some());
     let supplement = object.gnu_debugaltlink().ok().flatten().map(|(link, id)| {
         let link = PathBuf::from(String::from_utf8_lossy(link).into_owned());
@@ -235,7 +246,7 @@ fn look(path: &Path) -> io::Result<FileFacts> {
     let link = link.map(|(name, checksum)| (path_text(name), checksum));
     // Reject a link to another folder.
     let link = link.filter(|(name, _)| Path::new(name).file_name() == Some(name.as_os_str()));
-    Ok(FileFacts { build_id, base, has_lines, supplement, link })
+    Ok(FileFacts { build_id, base, code_base, has_lines, supplement, link })
 }
 
 /// The digits of a build id. Most build ids have 20 bytes; bytes after the 256th are ignored.

@@ -15,10 +15,9 @@ use dmd_format::Mode;
 use memory_report::reader::TextWindow;
 
 use super::{DumpReadOptions, wrong};
+use crate::dump::build::DumpBuilder;
 use crate::dump::frame::CallFrame;
-use crate::dump::sample::ByteSample;
-use crate::dump::trace_id::DumpTraceId;
-use crate::dump::{Dump, DumpBlock, LoadedModule};
+use crate::dump::{Dump, LoadedModule};
 use crate::error::AnalyzeError;
 
 /// The starts of heap profiles.
@@ -29,9 +28,6 @@ const MAPPINGS: &str = "MAPPED_LIBRARIES:";
 
 /// The maximum number of frames in a stack.
 const MOST_FRAMES: usize = 1000;
-
-/// The maximum sum of all stacks in bytes, as in dumps of a sample.
-const MOST: f64 = (1_u128 << 120) as f64;
 
 /// The lowest start of a program that the kernel chooses itself. A file below this address is at the addresses to
 /// which it was linked.
@@ -222,8 +218,6 @@ fn header(line: &str) -> Result<Sampling, String> {
 /// A mapped file: the range of its addresses, and the index of its module.
 struct MappedRange {
     end: u64,
-    /// The offset in the file of the range's start.
-    offset: u64,
     module: usize,
 }
 
@@ -250,68 +244,54 @@ impl ProfileMappings {
             return None;
         }
         // Linux maps the parts of a file one after the other.
-        let module = match self.modules.iter().rposition(|module| module.path == path) {
-            Some(module) => module,
-            None => {
-                let bias = if start < LOWEST_CHOSEN { 0 } else { start.wrapping_sub(offset) };
-                let path = path.to_owned();
-                self.modules.push(LoadedModule { path, build_id: String::new(), bias: Some(bias) });
-                self.modules.len() - 1
-            }
-        };
-        self.ranges.insert(start, MappedRange { end, offset, module });
+        if self.modules.last().is_none_or(|module| module.path != path) {
+            let bias = if start < LOWEST_CHOSEN { 0 } else { start.wrapping_sub(offset) };
+            self.modules.push(LoadedModule {
+                path: path.to_owned(),
+                bias: Some(bias),
+                ..LoadedModule::default()
+            });
+        }
+        self.ranges.insert(start, MappedRange { end, module: self.modules.len() - 1 });
         Some(())
     }
 
     /// The module with the code at an address, and the code's address in the module's file.
     fn find(&self, address: u64) -> Option<(&str, u64)> {
-        let (start, range) = self.ranges.range(..=address).next_back()?;
+        let (_, range) =
+            self.ranges.range(..=address).next_back().filter(|(_, range)| address < range.end)?;
         let module = &self.modules[range.module];
-        let bias = module.bias.unwrap_or_else(|| start.wrapping_sub(range.offset));
-        (address < range.end).then(|| (&*module.path, address.wrapping_sub(bias)))
+        Some((&module.path, address.wrapping_sub(module.bias?)))
     }
 }
 
 /// Makes the dump. A profile without a memory map is cut, because the map is its last part.
 fn dump(profile: ProfileStacks<'_>, mappings: Option<ProfileMappings>) -> Result<Dump, AnalyzeError> {
     let ProfileStacks { sampling, addresses, stacks, .. } = profile;
-    let mut dump = Dump::empty(Mode::Live);
-    dump.has_means = true;
-    dump.is_cut = mappings.is_none();
+    let mut builder = DumpBuilder::new(Mode::Live);
+    builder.cut(mappings.is_none());
+    if let Sampling::Scaled(mean) = sampling {
+        builder.sample(mean);
+    }
     let mappings = mappings.unwrap_or_default();
-    let (mut recorded, mut bytes, mut variance) = (0_u64, 0.0, 0.0);
     let mut start = 0;
-    for (end, of_stack) in stacks {
-        let first = dump.calls.len() as u32;
-        for address in &addresses[start..end] {
-            // The address in front of the return address belongs to the call.
-            let address = address.saturating_sub(1);
-            let unknown = format!("{address:#x}");
-            let frame = match mappings.find(address) {
+    for (end, recorded) in stacks {
+        // The address in front of the return address belongs to the call.
+        let addresses = addresses[start..end].iter().map(|address| address.saturating_sub(1));
+        let unknown: Vec<String> = addresses.clone().map(|address| format!("{address:#x}")).collect();
+        let stack =
+            builder.stack(addresses.zip(&unknown).map(|(address, unknown)| match mappings.find(address) {
                 Some((module, offset)) => {
                     CallFrame { module: Some(module), offset: Some(offset), ..CallFrame::default() }
                 }
-                None => CallFrame { function: Some(&unknown), ..CallFrame::default() },
-            };
-            dump.calls.push(dump.frames.read(&format!("#00: {frame}")));
-        }
+                None => CallFrame { function: Some(unknown), ..CallFrame::default() },
+            }));
         start = end;
-        let trace = DumpTraceId(dump.traces.len() as u32);
-        dump.traces.push(first..dump.calls.len() as u32);
-        let weight = sampling.weight(of_stack.objects, of_stack.bytes);
-        let (objects, sizes) = (of_stack.objects as f64, of_stack.bytes as f64);
-        recorded = recorded.saturating_add(of_stack.objects);
-        bytes += sizes.max(objects) * weight;
-        variance += weight * (weight - 1.0) * sizes * sizes / objects;
-        dump.blocks.extend(DumpBlock::with_mean_size(trace, of_stack.objects, of_stack.bytes, weight));
+        let weight = sampling.weight(recorded.objects, recorded.bytes);
+        builder.blocks(stack, recorded.objects, recorded.bytes, weight);
     }
-    if bytes >= MOST {
-        return Err(AnalyzeError::Overflow("t*".to_owned()));
+    for module in mappings.modules {
+        builder.module(module);
     }
-    if let Sampling::Scaled(mean) = sampling {
-        dump.sample = Some(ByteSample { mean, recorded, standard_error: f64::sqrt(variance) });
-    }
-    dump.modules = Some(mappings.modules);
-    dump.measurements.counts = [dump.blocks.len(), dump.traces.len(), dump.frames.len()];
-    Ok(dump)
+    builder.finish()
 }
