@@ -192,7 +192,7 @@ impl ConditionWatcher {
 
     fn keep_copy(&mut self) {
         if let Err(error) = live::keep_copy(self.pid, TIMEOUT) {
-            say(&format!("no types of this time: process {}: {error}", self.pid));
+            say(&format!("the types of this moment are not recorded: process {}: {error}", self.pid));
         }
     }
 
