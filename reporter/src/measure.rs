@@ -1,4 +1,4 @@
-//! Measures values: the walk of a value, and the meaning of its sizes.
+//! Measures values: the walk of a value, and the readings that decide which bytes of a block count.
 //!
 //! - [`MallocSizeOf`] is the walk of a value. [`MallocSizeOfEach`] passes each element of a container to a function
 //!   that measures it. [`SizeOfIncludingThis`] is for owning pointers, [`ErasedMallocSizeOf`] for `dyn` values, and
