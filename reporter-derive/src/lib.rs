@@ -74,7 +74,8 @@ mod split;
 /// # Attributes of a type
 ///
 /// - `sizes = Type`: the derive also implements `AddSizeOf<Type>`, which adds the fields to several numbers instead
-///   of one. Each field then needs `add_to`, `split` or `ignore`, except numbers, `bool`, `char` and `PhantomData`.
+///   of one. Each field then needs `add_to`, `split` or `ignore`, except numbers, `bool`, `char`, `PhantomData` and
+///   `PhantomPinned`.
 /// - `bound = "T: Bound, ..."`: replaces the default bounds; `""` means no bounds. By default, each type parameter
 ///   that a measured field owns gets `T: MallocSizeOf`, and each type of a parameter gets `T::Item: MallocSizeOf`.
 ///   References, raw pointers, `NonNull`, `AtomicPtr`, `Weak`, functions and `PhantomData` own nothing and need no

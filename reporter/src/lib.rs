@@ -32,8 +32,9 @@
 //! # Overview
 //!
 //! - Measuring: [`MallocSizeOf`] is the trait that walks a value. [`MallocSizeOfOps`] contains the functions that a
-//!   walk calls. [`Reading`] chooses the meaning of a size: [`ComputedReading`](measure::ComputedReading) or
-//!   [`MeasuredReading`](measure::MeasuredReading). The module [`measure`] contains all other items.
+//!   walk calls. A [`Reading`] decides which bytes of a block count: the requested bytes
+//!   ([`ComputedReading`](measure::ComputedReading)) or the usable bytes
+//!   ([`MeasuredReading`](measure::MeasuredReading)). The module [`measure`] contains all other items.
 //! - Reporting: a [`MemoryReporter`] puts reports into [`Reports`]. [`collect_reports`] and [`Collection`] make a
 //!   [`ReportSet`] of them, with a [`Warning`](memory_report::Warning) for each fault. Use [`tags`] for memory
 //!   without a type to measure, and [`counters`] for memory of foreign code.

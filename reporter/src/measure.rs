@@ -1,9 +1,9 @@
-//! Measures values: the walk of a value, and the meaning of its sizes.
+//! Measures values: the walk of a value, and the readings that decide which bytes of a block count.
 //!
 //! - [`MallocSizeOf`] is the walk of a value. [`MallocSizeOfEach`] passes each element of a container to a function
 //!   that measures it. [`SizeOfIncludingThis`] is for owning pointers, [`ErasedMallocSizeOf`] for `dyn` values, and
 //!   [`AddSizeOf`] splits a size into parts.
-//! - A [`Reading`] decides the meaning of the walk: [`ComputedReading`] adds up layouts, [`MeasuredReading`] gets
+//! - A [`Reading`] decides what the walk does: [`ComputedReading`] adds up layouts, [`MeasuredReading`] gets
 //!   sizes from the declared allocator.
 //! - [`SizeTree`] contains the bytes by field and type, [`SizeSummary`] the sums of a value.
 

@@ -212,7 +212,8 @@ impl RunCommand {
         Ok(launch::end_like(status))
     }
 
-    /// Whether each process writes a dump at its end.
+    /// Whether each process writes a dump at its end. With `--wait-for-track`, the result does not matter: no process
+    /// writes a dump at its end.
     fn writes_dump(&self) -> bool {
         self.record.is_none() || self.output.is_some()
     }

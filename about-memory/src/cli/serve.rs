@@ -210,7 +210,8 @@ impl ServeCommand {
         Ok(())
     }
 
-    /// Returns the settings for stacks that arrive later. The page shows the blocks at the usual time of their file.
+    /// Returns the settings for files that a page sends, or that a process writes for a page. The page shows the blocks
+    /// at the usual time of the file.
     fn stacks(&self) -> StackOpener {
         let limits = DumpLimits::with_max_bytes(self.reading.max_bytes());
         StackOpener { when: BlockTime::default(), symbols: self.symbols.clone(), limits }

@@ -154,7 +154,7 @@ impl TopCommand {
         heap::TypedHeapReader::new(self.symbols.clone(), limits)
     }
 
-    /// Draws the screens, and handles keys and answers. Returns after the reader quits, after a signal, or when the
+    /// Draws the screens, and handles keys and answers. Returns after the user quits, after a signal, or when the
     /// terminal is closed.
     fn follow(
         &self,

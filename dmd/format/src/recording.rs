@@ -67,7 +67,7 @@
 //!   31 follows;
 //! - for kind 3, one more byte. 0 is [`BlockAction::Back`]: the allocator did not move the block. 1 and 2 are an end
 //!   and an end by a move, with the block. 16 plus the address modulo 16 applies to the next event; for all other
-//!   events the address modulo 16 is 0. A byte of at least 16 is not an event: it has no ticks and none of the
+//!   events the address modulo 16 is 0. A byte above 16 is not an event: it has no ticks and none of the
 //!   following parts;
 //! - a signed varint: the address divided by 16, minus the same number of the previous event (0 for the first event);
 //! - for begins, [`BlockAction::Back`], and ends with the block: the block.

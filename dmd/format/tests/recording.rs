@@ -134,7 +134,7 @@ fn changes_of_mappings_are_those_of_the_documentation() {
         MappingDecoder::new(&bytes).last().unwrap().unwrap_err().reason
     };
     assert_eq!(refused(&[3, 0, 0, 1]), "a change of mappings has an unknown kind");
-    assert_eq!(refused(&[0, 0, 1, 1]), "a mapping ends behind all addresses");
+    assert_eq!(refused(&[0, 0, 1, 1]), "a mapping ends after the last address");
     assert_eq!(refused(&[1, 0, 2, 1, 1]), "the number of a stack is out of range");
     assert_eq!(refused(&[1, 0, 2, 1]), "the payload ends too early");
 }

@@ -279,7 +279,7 @@ unsafe fn reallocate_by<const GUARDED: bool>(
     arguments: [usize; 5],
     hook: &'static AllocatorHook,
 ) -> usize {
-    // The block may be one of `bootstrap`.
+    // The call fails: the block may be one of `bootstrap`, and the allocator's function does not know it.
     if is_engine_thread() {
         return 0;
     }

@@ -5,7 +5,7 @@
 pub(crate) enum Executable<'f> {
     /// A script with this interpreter.
     Script(&'f [u8]),
-    /// A program that starts with this library, or a file of an unknown kind.
+    /// A program that can start with this library in `$LD_PRELOAD`, or a file of an unknown kind.
     Preloadable,
     /// A program whose loader fails or prints an error with this library, or whose sanitizer must be loaded first.
     Other,

@@ -143,7 +143,7 @@ impl LoadedObject {
         if !self.path.is_empty() {
             return open(self.path.clone());
         }
-        // If the command names the loader, the kernel's name is the loader's.
+        // If a command such as `ld.so PROGRAM` started the program, `/proc/self/exe` is the loader.
         open(b"/proc/self/exe".to_vec()).or_else(|| open(mapped_path(self.headers())?))
     }
 }

@@ -230,7 +230,8 @@ unsafe fn free_recorded(block: *mut c_void) {
     stay_on_the_stack();
 }
 
-/// The usable bytes of a block without a record; `None` if the block is not from before an attachment.
+/// The usable bytes of a block without a record, which is then from before an attachment; 0 if they are unknown. `None`
+/// if the process does not count such blocks now, or if the block belongs to the engine or to another hook.
 #[cold]
 unsafe fn older_size(block: *mut c_void) -> Option<usize> {
     if recording() != PreloadRecording::Yes || !OLDER_BLOCKS.is_counting() || passes_by() {

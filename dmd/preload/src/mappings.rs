@@ -16,8 +16,8 @@ fn is_recorded() -> bool {
     matches!(recording(), PreloadRecording::Yes | PreloadRecording::Sample) && !is_engine_thread()
 }
 
-/// Makes the system call itself. The loader and constructors of other libraries may call before the real functions are
-/// known.
+/// Makes the system call itself. The loader and constructors of other libraries may call `mmap` before the real
+/// functions are known.
 unsafe fn mmap_by_number(
     at: *mut c_void,
     bytes: usize,

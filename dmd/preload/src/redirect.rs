@@ -118,7 +118,7 @@ struct FunctionSlot {
     is_for_calls: bool,
 }
 
-/// Words that a stub may have set to the real function while they were redirected: the stub's thread had read the old
+/// Words that a stub may have set to the real function after they were redirected: the stub's thread had read the old
 /// value before.
 static LAZY: Mutex<Vec<FunctionSlot>> = Mutex::new(Vec::new());
 

@@ -78,7 +78,8 @@ enum MemoryChange {
     Code { at: usize, old: [u8; 4], new: [u8; 4] },
 }
 
-/// The changes of a plan that was applied. They can be undone and redone.
+/// The changes of a plan that was applied, or that another process applies afterwards ([`RunningThreads::Stopped`]).
+/// They can be undone and redone.
 pub(crate) struct AppliedPlan {
     changes: Vec<MemoryChange>,
     /// The addresses of functions, each with the address of its hook.
@@ -87,7 +88,8 @@ pub(crate) struct AppliedPlan {
     for_libraries: Vec<ProgramFunction>,
 }
 
-/// Redirects all references of a plan.
+/// Redirects all references of a plan. Leaves a plan with changes in code to the other process if `threads` is
+/// [`RunningThreads::Stopped`].
 pub(crate) fn apply(
     object: &LoadedObject,
     plan: &RedirectPlan,
@@ -193,7 +195,7 @@ pub(crate) fn redirect_library(
             }
         }
     }
-    // While other threads run, a block that a hook has allocated must find its end at a hook.
+    // Functions that free come first: while other threads run, a hook must free each block that a hook has allocated.
     let mut memory = CodeMemory::open();
     for is_free in [true, false] {
         for (index, at, old) in &words {
@@ -212,7 +214,7 @@ impl AppliedPlan {
         &self.for_libraries
     }
 
-    /// Writes back what was there before. Returns false if the system refused a part.
+    /// Writes back what was there before. Returns false if a part could not be written.
     pub(crate) fn undo(&self, object: &LoadedObject) -> bool {
         let mut memory = CodeMemory::open();
         let refused =
@@ -220,7 +222,7 @@ impl AppliedPlan {
         refused == 0
     }
 
-    /// Redirects again what [`undo`](Self::undo) has written back. Returns false if the system refused a part.
+    /// Redirects again what [`undo`](Self::undo) has written back. Returns false if a part could not be written.
     pub(crate) fn redo(&self, object: &LoadedObject) -> bool {
         let mut memory = CodeMemory::open();
         let refused = self.changes.iter().filter(|change| !memory.write(object, **change)).count();
@@ -252,7 +254,7 @@ impl AppliedPlan {
         })
     }
 
-    /// Whether code was changed, which is possible only while no other thread runs.
+    /// Whether the plan has changes in code. They are possible only while no other thread runs.
     pub(crate) fn has_code(&self) -> bool {
         self.changes.iter().any(|change| matches!(change, MemoryChange::Code { .. }))
     }
@@ -316,7 +318,7 @@ const REACH: u64 = encoding::DISTANCE_REACH;
 #[cfg(target_arch = "aarch64")]
 const REACH: u64 = encoding::BRANCH_REACH;
 
-/// The number of places that are tried below and above an object.
+/// Fewer than this many places are tried below an object, and as many above it.
 const PLACES: usize = 512;
 /// The distance between two of these places: a multiple of every page size.
 const STEP: usize = 64 << 10;

@@ -48,7 +48,7 @@ pub(crate) fn hook_all() {
     if !all().iter().any(|object| is_this_library(object) && !object.contains(own.addr())) {
         return;
     }
-    // The program defines these functions itself, so it does not call the functions of this library.
+    // The program defines `malloc` and its family itself, so it does not call the functions of this library.
     let hook = FOR_LIBRARIES.lock().ok().and_then(|functions| {
         functions.iter().find(|program| program.address == own.addr()).map(|program| program.hook)
     });
@@ -111,7 +111,7 @@ fn hook_unknown(is_start: bool, threads: RunningThreads) {
     }
 }
 
-/// Whether this library is the object.
+/// Whether the object is this library.
 fn is_this_library(object: &LoadedObject) -> bool {
     object.contains((hook_all as fn()) as usize)
 }
@@ -199,7 +199,7 @@ static CHANGES: Mutex<Vec<[usize; 4]>> = Mutex::new(Vec::new());
 
 /// Hooks the allocators of the loaded files `objects` of a program that runs already. Returns a line for each
 /// allocator: `hooked NAME`, `unhooked NAME: REASON`, or `later NAME`; in the last case a line `changes ADDRESS COUNT`
-/// refers to the changes that are left.
+/// refers to the changes that are left. Lines `moved FUNCTION HOOK` and `moved-later FUNCTION HOOK` contain addresses.
 pub(crate) fn attach_to(objects: Vec<LoadedObject>, threads: RunningThreads) -> String {
     let mut attached = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner);
     attached.retain(|known| objects.iter().any(|object| known.is_same(object)));
@@ -235,7 +235,8 @@ pub(crate) fn attach_to(objects: Vec<LoadedObject>, threads: RunningThreads) -> 
                 due.extend(plan.as_words());
             }
         }
-        // A refusal may be about this moment only.
+        // Without a plan, the object stays unknown, so that the next attachment tries again: the reason for a refusal may
+        // exist only now.
         if !plans.is_empty() {
             attached.push(AttachedObject { object, plans: names.into_iter().zip(plans).collect() });
         }

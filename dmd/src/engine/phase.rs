@@ -81,7 +81,7 @@ impl Engine {
         matches!(self.phase(), Phase::On | Phase::Sampling)
     }
 
-    /// Whether the engine takes no sample by bytes, and does not wait for a request.
+    /// Whether the phase is below [`Phase::Sampling`]. If such an engine records, it takes no sample by bytes.
     #[inline(always)]
     pub(super) fn records_all(&self) -> bool {
         self.phase.is_before(Phase::Sampling)

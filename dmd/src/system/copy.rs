@@ -124,7 +124,7 @@ pub(crate) fn keep(path: &[u8], facts: CopyFacts, add_stacks: fn(&mut ThreadTabl
     let places = &COPIES[MOST..];
     for place in places {
         let process = place.load(Ordering::Acquire);
-        // SAFETY: a null pointer asks for no status. The flag is for children that send no signal.
+        // SAFETY: a null pointer asks for no status. `__WALL` includes children that send no signal when they end.
         let ended =
             || unsafe { libc::waitpid(process, core::ptr::null_mut(), libc::__WALL | libc::WNOHANG) != 0 };
         if process < 0 || process > 0 && ended() {

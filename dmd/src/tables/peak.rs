@@ -307,9 +307,9 @@ impl Peak {
         });
     }
 
-    /// The maximum number of bytes by which the highest sum may differ from the sum at the level. `threads` is the
-    /// maximum number of threads at a time. While there were n threads, each thread kept at most one nth of the
-    /// allowance.
+    /// The maximum difference in bytes between the true peak and the smallest sum of `level`: the bytes to the next
+    /// level, and the bytes that threads kept pending. `threads` is the maximum number of threads at a time. The nth
+    /// thread that started keeps at most one nth of the pending bytes that all threads together may keep.
     pub(crate) fn within(&self, level: HeapLevel, threads: usize) -> u64 {
         let pending: i64 = (1..=threads as i64).map(|nth| level.pending() / nth).sum();
         (level.step() + pending) as u64

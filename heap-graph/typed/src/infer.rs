@@ -278,7 +278,7 @@ impl Inference<'_, '_, '_> {
         let HeapBlock { address, requested, .. } = self.heap.blocks[block];
         self.heap.walk.block(self.reader.read(address, requested), contents);
         // `vec![..]` allocates a boxed array, which may have more elements than its vector. Only an owner has the
-        // vector's length.
+        // vector's length, so without an owner any pointer may be in an element that the vector no longer has.
         if self.is_array_by_stack(block) && !self.evidence.is_confirmed(block) {
             self.heap.walk.found.iter_mut().for_each(|found| found.sure = false);
         }

@@ -25,8 +25,9 @@ pub(crate) fn more_precise(known: TypedContents, said: TypedContents) -> Option<
     }
 }
 
-/// Whether a pointer may have another view of the same memory: its bytes, its first member, an array instead of a
-/// slice, a slice instead of an array, or text instead of bytes.
+/// Whether a pointer to contents of the type `said` may point to contents of the type `known`. True if `said` is a byte,
+/// the header before the elements, the first member of `known` or a type whose first member is `known`, text instead of
+/// bytes, or a slice instead of an array.
 pub(crate) fn is_view(info: &DebugInfo, known: TypedContents, said: TypedContents) -> bool {
     if let TypedContents::Headed { header, .. } = known
         && info.same_as(header) == info.same_as(said.element())

@@ -153,8 +153,8 @@ impl<'a> Diff<'a> {
     /// A set of the changes, process by process; amounts are the differences. It leaves out names whose amounts are
     /// equal.
     ///
-    /// As in Firefox, a name that was reported n times occurs n times. The first report has the difference, and the
-    /// others have the amount 0.
+    /// As in Firefox, a name occurs as often as in the set that contains it more often. The first report has the
+    /// difference, and the others have the amount 0.
     pub fn to_set(&self) -> ReportSet {
         let mut set = ReportSet::new();
         set.set_diff();

@@ -1,7 +1,7 @@
 //! A compact list of reports with their warnings. A collection returns such a list, and so does the reader of files.
 //!
 //! A set owns all text. Paths are stored one after the other in chunks, and each process name and description is
-//! stored once. A report takes 40 bytes and its path, so a million reports fit in 100 MB.
+//! stored once. A report takes 32 bytes and its path, so a million reports fit in 100 MB.
 
 use core::fmt;
 use core::slice;

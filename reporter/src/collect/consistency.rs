@@ -20,7 +20,7 @@ pub(crate) fn check(set: &mut ReportSet) {
             first.path == report.path && first.process == report.process
         };
         let Some(&first) = firsts.find(hash, same) else {
-            // The index fits into 32 bits: a set of 2^32 reports would take more than 160 GiB.
+            // The index fits into 32 bits: a set of 2^32 reports would take more than 128 GiB.
             firsts.insert_unique(hash, index as u32, |&i| hasher.hash_one(at(i).path));
             continue;
         };

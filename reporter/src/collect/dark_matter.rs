@@ -153,8 +153,8 @@ impl<'a> ClaimedAmounts<'a> {
     }
 }
 
-/// Functions, sorted by module, type and name. Functions whose blocks have an unknown type are first, with an empty
-/// type.
+/// Functions, sorted by module, type and name. Functions whose blocks have an unknown type are first in their module,
+/// with an empty type.
 struct ModuleRows(Vec<DarkMatterRow>);
 
 impl ModuleRows {

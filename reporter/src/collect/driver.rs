@@ -378,7 +378,8 @@ impl<'a> CollectionDriver<'a> {
                     Answer::TimedOut(deadline) => {
                         entry.found_stuck();
                         if let Some(marker) = marker {
-                            // A block has room for few marks, and the next reporters need this room.
+                            // The reports are left out, and so are the marks: a block has room for few marks, and the
+                            // next reporters need this room.
                             marker.withdraw(&[]);
                             self.late.push(marker);
                         }
@@ -404,7 +405,7 @@ impl<'a> CollectionDriver<'a> {
                 self.collector = Some(collector);
                 Answer::Given(Box::new(given))
             }
-            // The job keeps this thread; the next reporter gets a new thread.
+            // The job still runs on the collector's thread, so the next reporter gets a new thread.
             None => Answer::TimedOut(deadline),
         }
     }

@@ -1,4 +1,5 @@
-//! The meaning of a walk. A [`Reading`] in the ops decides it, so that one derive serves all meanings.
+//! What a walk does with the blocks and parts that it finds. A [`Reading`] in the ops decides this, so that one derive
+//! serves all purposes.
 //!
 //! A reading is a type parameter, so that the computed reading compiles to a plain sum, as if written manually. The
 //! core of a reading, [`WalkObserver`], is object-safe. Below a `dyn` value, the walk uses only this core.
@@ -88,8 +89,8 @@ pub trait WalkObserver: SealedReading {
     fn close_block(&mut self) {}
 }
 
-/// The meaning of a walk: see [`ComputedReading`](crate::measure::ComputedReading) and
-/// [`MeasuredReading`](crate::measure::MeasuredReading).
+/// Decides what a walk does with the blocks and parts that it finds: see
+/// [`ComputedReading`](crate::measure::ComputedReading) and [`MeasuredReading`](crate::measure::MeasuredReading).
 ///
 /// An impl of [`MallocSizeOf`](crate::MallocSizeOf) is generic over the reading. The trait is sealed.
 pub trait Reading: WalkObserver + Sized {

@@ -47,8 +47,8 @@ pub(crate) struct FaultyPointers {
     pub(crate) times: usize,
 }
 
-/// Types, and the bytes that their values have stated of themselves. The list is boxed, since most walks find no such
-/// types.
+/// Types, and the bytes that their values have stated of themselves. `WalkState` contains only a pointer to this list,
+/// since most walks find no such types.
 #[derive(Debug, Default)]
 struct StatedTypes(Vec<(&'static str, usize)>);
 

@@ -1,8 +1,9 @@
 //! The reporters of the program, which are registered at link time or at run time.
 //!
 //! Invariant: after a [`Registration`] is dropped, its reporter is not called. No lock is held while a reporter runs,
-//! returns its name or is dropped. An entry counts its runs. Dropping the registration waits until the runs end, with
-//! two exceptions: the drop is inside a run that these runs wait for, or a collection has found the reporter stuck.
+//! returns its name or is dropped. An entry counts its runs. Dropping the registration waits until the runs end, except
+//! in two cases: a collection has found the reporter stuck, or the drop is inside a run of this reporter, or of a
+//! reporter for which this reporter waits in a drop.
 
 use core::cell::Cell;
 use core::fmt;

@@ -135,7 +135,7 @@ impl fmt::Debug for Tag {
     }
 }
 
-/// Ends the tag of its thread when dropped: see [`tag`].
+/// Ends the tag that it set, when dropped: see [`tag`].
 #[derive(Debug)]
 #[must_use = "bind the guard to a variable, as in `let _tag = ..`: the tag ends when the guard is dropped, and `let _ = ..` drops the guard at once; to keep the tag, call `forever`"]
 pub struct TagGuard {

@@ -214,10 +214,11 @@ impl HeapSource {
     }
 }
 
-/// Whether the mapping is of the library of an attachment: a library without a name. Only then blocks exist that DMD did
-/// not record.
+/// Whether the mapping is of the library that `about-memory attach` loads: its file has no name. Only in a process with
+/// this library do blocks exist that DMD did not record.
 fn is_attached(mapping: &FileMapping, memory: &ProcessMemory) -> bool {
-    // If the system has no files in memory, the file was made in a folder, without a name.
+    // If the system has no files in memory, the library is an `O_TMPFILE` file of a folder, which the kernel lists as
+    // `#NUMBER (deleted)`.
     let is_unnamed = || {
         let name = mapping.path.rsplit('/').next().unwrap_or_default();
         let mut start = [0; 4];

@@ -88,14 +88,14 @@ const CHECK: Duration = Duration::from_secs(1);
 const SHARE: u32 = 20;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The thread that writes the dumps.
+/// The thread that requests the dumps and the copies while the program runs.
 pub(super) struct DumpThread {
     end: Sender<()>,
     thread: JoinHandle<()>,
 }
 
 impl DumpThread {
-    /// Starts the thread. `None` if no dump is planned or no thread can be started.
+    /// Starts the thread. `None` if the thread would have nothing to request, or if no thread can be started.
     pub(super) fn start(plan: &DumpPlan, types: &TypePlan, output: &Path, pid: u32) -> Option<Self> {
         if plan.every.is_none() && plan.when.is_empty() && types.copy_after().is_none() {
             return None;
@@ -192,7 +192,7 @@ impl ConditionWatcher {
 
     fn keep_copy(&mut self) {
         if let Err(error) = live::keep_copy(self.pid, TIMEOUT) {
-            say(&format!("no types of this time: process {}: {error}", self.pid));
+            say(&format!("the types of this moment are not recorded: process {}: {error}", self.pid));
         }
     }
 

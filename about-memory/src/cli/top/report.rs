@@ -33,7 +33,7 @@ struct TreeRow {
 
 #[derive(Debug, Default)]
 pub(super) struct ReportScreen {
-    /// The processes that the reader requested last; empty for a difference. Answers to earlier requests are ignored.
+    /// The processes that the user requested last; empty for a difference. Answers to earlier requests are ignored.
     /// `None` accepts every answer.
     wanted: Option<Vec<u32>>,
     /// The processes that are measured repeatedly; empty for a file or a difference.
@@ -42,7 +42,7 @@ pub(super) struct ReportScreen {
     set: Option<ReportSet>,
     /// The report at the mark. Changes since this report are shown.
     mark: Option<ReportSet>,
-    /// The entries that the reader opened or closed. Without a filter, processes and roots of trees start open, and all
+    /// The entries that the user opened or closed. Without a filter, processes and roots of trees start open, and all
     /// other entries start closed. With a filter, all entries start open.
     toggled: HashSet<String>,
     filter: String,
@@ -58,12 +58,12 @@ impl ReportScreen {
     pub(super) const KEYS: &'static str =
         "←→ close, open, / filter, n N next, t sort, v bytes, Space pause, b mark, x save";
 
-    /// Stores the reader's request for these processes. An empty list means a difference.
+    /// Stores the user's request for these processes. An empty list means a difference.
     pub(super) fn want(&mut self, pids: Vec<u32>) {
         self.wanted = Some(pids);
     }
 
-    /// Handles the failure of a request for these processes; without processes, for a difference. If the reader waits
+    /// Handles the failure of a request for these processes; without processes, for a difference. If the user waits
     /// for this request, the visible report is updated again.
     pub(super) fn told_failure(&mut self, pids: &[u32]) {
         if self.wants(pids) {
@@ -82,7 +82,7 @@ impl ReportScreen {
         self.arrange();
     }
 
-    /// Shows a difference, if the reader still waits for it.
+    /// Shows a difference, if the user still waits for it.
     pub(super) fn told_difference(&mut self, title: String, set: ReportSet) {
         if self.wants(&[]) {
             self.open(title, set, Vec::new());
@@ -102,7 +102,7 @@ impl ReportScreen {
         self.arrange();
     }
 
-    /// Returns the request that repeats the measurement. `None` if the reader has paused, or if the report is a file or
+    /// Returns the request that repeats the measurement. `None` if the user has paused, or if the report is a file or
     /// a difference.
     pub(super) fn again(&self) -> Option<ScreenRequest> {
         (!self.is_paused && !self.pids.is_empty()).then(|| ScreenRequest::Measure(self.pids.clone()))

@@ -234,7 +234,7 @@ fn the_guide_shows_the_screens() {
     check(8);
 }
 
-/// The reader requests a process, then a difference. The measurement of the process arrives late, and must not replace
+/// The user requests a process, then a difference. The measurement of the process arrives late, and must not replace
 /// the difference.
 #[test]
 fn a_late_answer_replaces_no_later_one() {

@@ -143,7 +143,7 @@ fn a_traced_thread_changes_nothing() {
     assert_eq!(victim.end(), "failed 0\n");
 }
 
-/// The list of the changes of many libraries arrives whole.
+/// `about-memory attach` makes all changes of the code, even if many libraries contain an allocator.
 #[test]
 fn many_libraries_with_an_allocator() {
     const COUNT: usize = 40;

@@ -301,7 +301,7 @@ fn reports_are_a_series() {
     let counts = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "C");
     let counts: Vec<_> = counts.map(|event| event["args"]["bytes"].as_i64().unwrap() >> 20).collect();
     assert_eq!(counts, [10, 12, 15]);
-    // The times of files are unknown.
+    // The times of the reports are unknown, so the points are one second apart.
     let events = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "C");
     let times: Vec<_> = events.map(|event| event["ts"].as_f64().unwrap()).collect();
     assert_eq!(times, [0.0, 1e6, 2e6]);

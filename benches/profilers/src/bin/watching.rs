@@ -23,7 +23,7 @@ fn objects() -> Vec<Box<[u64; 4]>> {
     (0..OBJECTS).map(|number| black_box(Box::new([number; 4]))).collect()
 }
 
-/// The median of the rounds, in nanoseconds.
+/// The time to allocate and free one object, in nanoseconds: the median of the rounds.
 fn cost() -> f64 {
     let mut rounds = [(); ROUNDS].map(|()| {
         let start = Instant::now();

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 /// Marks a key without a number.
 const NONE: u32 = u32::MAX;
 
-/// The maximum length of `numbers`. A key that spells a larger number goes into `short`, so that one key cannot take
-/// much memory.
+/// The maximum length of `numbers`. A key that spells a larger number goes into `short` or `long`, so that one key
+/// cannot take much memory.
 const MAX_NUMBER: usize = 1 << 20;
 
 #[derive(Debug, Default)]

@@ -40,7 +40,7 @@ const MANY_TICKS: u64 = 31;
 const BACK: u8 = 0;
 const END_OF: u8 = 1;
 const END_BY_MOVE_OF: u8 = 2;
-/// A second byte of at least this value contains the low bits of an address.
+/// A second byte above this value is this value plus the low bits of an address.
 const LOW_BITS: u8 = 16;
 
 /// The maximum number of bytes of an event: two for its low bits, two for its kind, and five numbers.

@@ -108,7 +108,7 @@ impl<'a> MappingDecoder<'a> {
         let (page, pages) = (self.page, payload.number()?);
         let most = u64::MAX >> PAGE_BITS;
         if page.checked_add(pages).is_none_or(|end| end > most) {
-            return Err(payload.malformed("a mapping ends behind all addresses"));
+            return Err(payload.malformed("a mapping ends after the last address"));
         }
         let action = match kind {
             UNMAP => MappingAction::Unmap,

@@ -42,7 +42,7 @@ fn module(process: *mut c_void, handle: HMODULE) -> Option<DumpModule> {
         return None;
     }
     let mut name = vec![0; LONGEST_PATH];
-    // SAFETY: the list has this many words.
+    // SAFETY: `name` has this many words.
     let length = unsafe { GetModuleFileNameW(handle, name.as_mut_ptr(), LONGEST_PATH as u32) };
     let name = OsString::from_wide(&name[..(length as usize).min(LONGEST_PATH)]);
     let start = about.lpBaseOfDll.addr();

@@ -165,7 +165,8 @@ impl BlockLine {
         }
     }
 
-    /// Stores the sizes of a wide block, before its word. Returns `None` if there is no memory.
+    /// Stores the sizes of a wide block. The caller stores the block's word afterwards. Returns `None` if there is no
+    /// memory.
     #[cold]
     pub(super) fn store_sizes(
         &self,

@@ -9,8 +9,8 @@ use crate::Victim;
 const SOURCE: &str = include_str!("../victims/branches.rs");
 
 /// A future as text, such as `receive RECEIVE`: its function, and the comment in the line of its `await`. If the
-/// `await` is in a macro's file, the text contains `START` in place of the comment, such as `joins START`: the future's
-/// start line is the start of the function.
+/// `await` is in a macro's file, the future has only the line where its function starts: then the text contains `START`
+/// in place of the comment, such as `joins START`.
 fn short(one: &AwaitedFuture) -> String {
     let own = |place: &&(String, u32)| place.0.ends_with("/tests/victims/branches.rs");
     let place = one.place.as_ref().filter(own).or(one.start.as_ref().filter(own));

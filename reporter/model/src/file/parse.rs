@@ -14,8 +14,8 @@ use super::name_patterns::{self, NamePatterns};
 use super::report;
 use super::warning;
 
-/// The largest number of dropped reports, and of faulty reports that are kept, with their own warnings. For each of
-/// the two, one warning counts the further reports.
+/// At most this many dropped reports have their own warnings, and at most this many faulty reports that are kept. One
+/// warning counts all other dropped reports, and one warning all other kept reports.
 const MAX_WARNINGS: usize = 1000;
 /// The error shows an unsupported version as written, up to this many characters.
 const MAX_VERSION: usize = 40;

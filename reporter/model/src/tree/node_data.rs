@@ -14,7 +14,7 @@ pub(super) struct NodeData<'a> {
     pub(super) start: u32,
     pub(super) first_child: u32,
     pub(super) next: u32,
-    /// The index of the first report of a leaf. For an inner node, the first report of all descendants.
+    /// The index of the first report of a leaf. For an inner node, the smallest index of its descendants.
     pub(super) row: u32,
     /// The number of reports with the path of this node; 0 for inner nodes.
     pub(super) reports: u32,

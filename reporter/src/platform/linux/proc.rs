@@ -76,7 +76,8 @@ pub(super) fn threads() -> Vec<u32> {
     names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect()
 }
 
-/// The names in a folder. Calls the kernel directly, since the C library's function allocates.
+/// The names in a folder. Calls the kernel directly, since `opendir` calls `malloc`: a thread of a host must not take
+/// the locks of the C library.
 #[allow(unsafe_code, reason = "calls the kernel")]
 pub(super) fn names_in(folder: &Path) -> io::Result<Vec<OsString>> {
     /// An entry consists of an inode, an offset, its own length, a kind, and a name that ends with a 0.

@@ -50,7 +50,7 @@ fn a_snapshot_has_aggregate_dominators_suspects_nodes_and_paths() {
     shown.until("small-a (1 of 2");
 }
 
-/// As on the page of `serve`, two levels of dominators are open until the reader closes them.
+/// As on the page of `serve`, two levels of dominators are open until the user closes them.
 #[test]
 fn the_first_levels_of_dominators_are_open() {
     // Two owners, each with two lists. Each list has a leaf with one part.
