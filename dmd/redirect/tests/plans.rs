@@ -80,7 +80,7 @@ fn references(file: &[u8]) -> Vec<(u64, &'static str, ReferenceForm)> {
     let plans = plans(file);
     let [AllocatorPlan { plan: Ok(plan), .. }] = &plans[..] else { panic!("{plans:?}") };
     let references = plan.references.iter();
-    references.map(|at| (at.at, plan.functions[usize::from(at.function)].function.name, at.form)).collect()
+    references.map(|at| (at.at, plan.functions[usize::from(at.function)].function.name(), at.form)).collect()
 }
 
 /// The distance in an instruction whose last byte is before `end`.
