@@ -217,15 +217,23 @@ struct ShimBody<'t, 'b> {
 impl ShimBody<'_, '_> {
     /// The addresses that the code calls, jumps to, or reads from.
     fn targets(&self) -> impl Iterator<Item = u64> {
-        let code = self.code;
+        self.targets_in(self.code)
+    }
+
+    /// The addresses among them to which each call refers.
+    fn targets_of_each_call(&self) -> impl Iterator<Item = u64> {
+        self.targets_in(&self.code[..x86_64::straight_bytes(self.code)])
+    }
+
+    fn targets_in<'c>(&self, code: &'c [u8]) -> impl Iterator<Item = u64> + use<'c> {
+        let address = self.address;
         let is_operand = |at: usize| {
             let before = |count: usize| at.checked_sub(count).and_then(|at| code.get(at)).copied();
             matches!((before(2), before(1)), (Some(0xff), Some(0x15 | 0x25)))
                 || x86_64::distance_form(code, at).is_some()
         };
-        code.windows(4).enumerate().filter(move |(at, _)| is_operand(*at)).map(|(at, bytes)| {
-            let at = self.address.wrapping_add(at as u64);
-            x86_64::target([bytes[0], bytes[1], bytes[2], bytes[3]], at)
+        code.windows(4).enumerate().filter(move |(at, _)| is_operand(*at)).map(move |(at, bytes)| {
+            x86_64::target([bytes[0], bytes[1], bytes[2], bytes[3]], address.wrapping_add(at as u64))
         })
     }
 
@@ -253,8 +261,9 @@ fn shim_bodies<'t, 'b>(
 }
 
 /// Whether other code may contain copies of Rust's functions for allocating and freeing. A copy refers to the same
-/// addresses as the function: to functions that the allocator calls, or to the allocator's data. A crate that defines
-/// its allocator may inline the functions even without link-time optimization.
+/// addresses as the function: to functions that the allocator calls, or to the allocator's data. Only the addresses to
+/// which each call refers count: a copy for one alignment may lack a branch of the function. A crate that defines its
+/// allocator may inline the functions even without link-time optimization.
 fn may_be_inlined(table: &SymbolTable<'_>, image: &dyn LoadedImage) -> bool {
     if image.machine() != Machine::X86_64 {
         return true;
@@ -264,7 +273,8 @@ fn may_be_inlined(table: &SymbolTable<'_>, image: &dyn LoadedImage) -> bool {
     let code = image.code();
     [&b"__rust_alloc"[..], b"__rust_dealloc"].into_iter().any(|name| {
         let Some(body) = bodies.iter().find(|body| body.name == name) else { return true };
-        let addresses: Vec<u64> = body.targets().filter(|to| image.contains(*to) && !is_part(*to)).collect();
+        let addresses = body.targets_of_each_call().filter(|to| image.contains(*to) && !is_part(*to));
+        let addresses: Vec<u64> = addresses.collect();
         let targets = Targets::new(&addresses);
         let elsewhere =
             code.iter().flat_map(|segment| targets.distances(segment)).filter(|(at, _)| !is_part(*at));
