@@ -7,7 +7,7 @@
 
 use core::ffi::c_void;
 use core::ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut};
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 
 use dmd_redirect::FunctionCall;
 use engine::__private::{
@@ -27,8 +27,25 @@ pub(crate) struct AllocatorHook {
     original: AtomicPtr<c_void>,
     /// The allocator's function that returns the usable size of a live block.
     usable_size: AtomicPtr<c_void>,
-    unused: usize,
+    /// The places of the arguments, for an [`Entry`] that serves several kinds of functions.
+    places: ArgumentPlaces,
 }
+
+/// The places of arguments, counted from 0.
+#[repr(C)]
+struct ArgumentPlaces {
+    /// The block. For a function that returns a text: the room for it.
+    block: AtomicU8,
+    /// The size in bytes, or the size of one element.
+    size: AtomicU8,
+    /// The number of elements.
+    count: AtomicU8,
+    /// Whether the function frees the block if it returns null.
+    frees_on_failure: AtomicBool,
+}
+
+/// The place of an argument that the function does not have.
+const ABSENT: u8 = u8::MAX;
 
 /// The number of hooks of the process.
 const HOOKS: usize = 160;
@@ -40,7 +57,12 @@ static ALL: [AllocatorHook; HOOKS] = [const {
         function: AtomicPtr::new(null_mut()),
         original: AtomicPtr::new(null_mut()),
         usable_size: AtomicPtr::new(null_mut()),
-        unused: 0,
+        places: ArgumentPlaces {
+            block: AtomicU8::new(0),
+            size: AtomicU8::new(0),
+            count: AtomicU8::new(0),
+            frees_on_failure: AtomicBool::new(false),
+        },
     }
 }; HOOKS];
 
@@ -82,12 +104,13 @@ unsafe extern "C" {
 }
 
 /// The function for hooks of one kind. Functions of allocators have at most five arguments, which are integers and
-/// pointers. If the allocator's function has fewer arguments, the values of the other arguments have no meaning.
-type Entry = unsafe extern "C" fn(usize, usize, usize, usize, usize, &'static AllocatorHook) -> usize;
-type Original = unsafe extern "C" fn(usize, usize, usize, usize, usize) -> usize;
+/// pointers. If the allocator's function has fewer arguments, the values of the other arguments have no meaning. The
+/// operator `new` of C++ may throw.
+type Entry = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize, &'static AllocatorHook) -> usize;
+type Original = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize) -> usize;
 
-/// Takes a hook for a function of an allocator. Returns the address of the hook's entry; `None` if all hooks are taken,
-/// or if hooks do not support such calls. `guarded` means that the function may call `malloc`; the hook of `malloc`
+/// Takes a hook for a function of an allocator. Returns the address of the hook's entry; `None` if all hooks are taken.
+/// `guarded` means that the function may call `malloc`; the hook of `malloc`
 /// must not record these calls. A hook is never given back: the program may have copied the address of its entry.
 pub(crate) fn take(
     original: usize,
@@ -95,56 +118,69 @@ pub(crate) fn take(
     usable_size: Option<usize>,
     guarded: bool,
 ) -> Option<usize> {
-    let function = entry(call, guarded)? as *mut c_void;
+    let function = entry(call, guarded) as *mut c_void;
     // Only one thread takes hooks at a time.
     let index = ALL.iter().position(|hook| hook.function.load(Ordering::Relaxed).is_null())?;
     let hook = &ALL[index];
     hook.original.store(with_exposed_provenance_mut(original), Ordering::Relaxed);
     hook.usable_size.store(with_exposed_provenance_mut(usable_size.unwrap_or_default()), Ordering::Relaxed);
+    hook.places.set(call);
     hook.function.store(function, Ordering::Release);
     let entries = (&raw const dmd_allocator_entries).cast::<[u8; ENTRY_BYTES]>();
     Some(entries.wrapping_add(index).expose_provenance())
 }
 
-fn entry(call: FunctionCall, guarded: bool) -> Option<Entry> {
-    use FunctionCall::{Allocate, AllocateInto, AllocateText, Free, Reallocate, ResizeInPlace};
+fn entry(call: FunctionCall, guarded: bool) -> Entry {
+    use FunctionCall::{
+        Allocate, AllocateInto, AllocateText, Free, Reallocate, ReallocateInto, ResizeInPlace,
+    };
 
-    Some(match (call, guarded) {
-        (Allocate { size: 0, count: None }, false) => allocate::<0, NO_COUNT, false>,
-        (Allocate { size: 0, count: None }, true) => allocate::<0, NO_COUNT, true>,
-        (Allocate { size: 1, count: None }, false) => allocate::<1, NO_COUNT, false>,
-        (Allocate { size: 1, count: Some(0) }, false) => allocate::<1, 0, false>,
-        (Allocate { size: 2, count: Some(1) }, false) => allocate::<2, 1, false>,
-        (AllocateInto, false) => allocate_into,
-        (AllocateText, false) => allocate_text,
+    match (call, guarded) {
+        (Allocate { size: 0, count: None }, false) => allocate::<0, false>,
+        (Allocate { size: 0, count: None }, true) => allocate::<0, true>,
+        (Allocate { size: 1, count: None }, false) => allocate::<1, false>,
+        (Allocate { .. }, false) => allocate_by_places::<false>,
+        (Allocate { .. }, true) => allocate_by_places::<true>,
+        (AllocateInto, _) => allocate_into,
+        (AllocateText { .. }, _) => allocate_text,
         (Free, false) => free::<false>,
         (Free, true) => free::<true>,
-        (Reallocate { block: 0, size: 3, count: None, frees_on_failure: false }, true) => {
-            reallocate::<0, 3, NO_COUNT, true>
-        }
-        (Reallocate { block: 0, size: 3, count: None, frees_on_failure: false }, false) => {
-            reallocate::<0, 3, NO_COUNT, false>
-        }
-        (Reallocate { block: 0, size: 2, count: None, frees_on_failure: false }, false) => {
-            reallocate::<0, 2, NO_COUNT, false>
-        }
-        (Reallocate { block: 0, size: 1, count: None, frees_on_failure: false }, false) => {
-            reallocate::<0, 1, NO_COUNT, false>
-        }
-        (Reallocate { block: 0, size: 2, count: Some(1), frees_on_failure: false }, false) => {
-            reallocate::<0, 2, 1, false>
-        }
-        (Reallocate { block: 1, size: 2, count: None, frees_on_failure: false }, false) => {
-            reallocate::<1, 2, NO_COUNT, false>
-        }
-        (Reallocate { block: 0, size: 1, count: None, frees_on_failure: true }, false) => reallocate_or_free,
-        (ResizeInPlace, false) => resize_in_place,
-        _ => return None,
-    })
+        (Reallocate { .. }, false) => reallocate::<false>,
+        (Reallocate { .. }, true) => reallocate::<true>,
+        (ReallocateInto, _) => reallocate_into,
+        (ResizeInPlace, _) => resize_in_place,
+    }
 }
 
-/// The index of the argument with the count, for a function without such an argument.
-const NO_COUNT: usize = usize::MAX;
+impl ArgumentPlaces {
+    fn set(&self, call: FunctionCall) {
+        let (block, size, count) = match call {
+            FunctionCall::Allocate { size, count } => (ABSENT, size, count),
+            FunctionCall::Reallocate { block, size, count, .. } => (block, size, count),
+            FunctionCall::AllocateText { room } => (room.unwrap_or(ABSENT), ABSENT, None),
+            _ => (ABSENT, ABSENT, None),
+        };
+        self.block.store(block, Ordering::Relaxed);
+        self.size.store(size, Ordering::Relaxed);
+        self.count.store(count.unwrap_or(ABSENT), Ordering::Relaxed);
+        let frees_on_failure = matches!(call, FunctionCall::Reallocate { frees_on_failure: true, .. });
+        self.frees_on_failure.store(frees_on_failure, Ordering::Relaxed);
+    }
+
+    /// The argument at a place.
+    #[inline(always)]
+    fn argument(place: &AtomicU8, arguments: &[usize; 5]) -> Option<usize> {
+        arguments.get(usize::from(place.load(Ordering::Relaxed))).copied()
+    }
+
+    /// The bytes that a call requests.
+    #[inline(always)]
+    fn bytes(&self, arguments: &[usize; 5]) -> usize {
+        let size = Self::argument(&self.size, arguments).unwrap_or_default();
+        // If the product overflows, the allocator returns null, which is not recorded.
+        size.saturating_mul(Self::argument(&self.count, arguments).unwrap_or(1))
+    }
+}
 
 impl AllocatorHook {
     /// Calls the allocator's function.
@@ -180,19 +216,14 @@ impl AllocatorHook {
     }
 }
 
-#[inline(always)]
-fn bytes_of<const SIZE: usize, const COUNT: usize>(arguments: [usize; 5]) -> usize {
-    // If the product overflows, the allocator returns null, which is not recorded.
-    if COUNT == NO_COUNT { arguments[SIZE] } else { arguments[SIZE].saturating_mul(arguments[COUNT]) }
-}
-
 /// Whether the engine may have a record of this block.
 #[inline(always)]
 fn may_be_recorded(block: usize) -> bool {
     block != 0 && recording() != PreloadRecording::No && !has_no_record(with_exposed_provenance_mut(block))
 }
 
-unsafe extern "C" fn allocate<const SIZE: usize, const COUNT: usize, const GUARDED: bool>(
+/// A function with the size in argument `SIZE`.
+unsafe extern "C-unwind" fn allocate<const SIZE: usize, const GUARDED: bool>(
     a: usize,
     b: usize,
     c: usize,
@@ -200,19 +231,43 @@ unsafe extern "C" fn allocate<const SIZE: usize, const COUNT: usize, const GUARD
     e: usize,
     hook: &'static AllocatorHook,
 ) -> usize {
-    let bytes = bytes_of::<SIZE, COUNT>([a, b, c, d, e]);
+    let arguments = [a, b, c, d, e];
+    let bytes = arguments[SIZE];
+    // SAFETY: the program calls the allocator's function with these arguments.
+    unsafe { allocate_bytes::<GUARDED>(bytes, if SIZE == 1 { a } else { 1 }, arguments, hook) }
+}
+
+unsafe extern "C-unwind" fn allocate_by_places<const GUARDED: bool>(
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    hook: &'static AllocatorHook,
+) -> usize {
+    let arguments = [a, b, c, d, e];
+    // SAFETY: the program calls the allocator's function with these arguments.
+    unsafe { allocate_bytes::<GUARDED>(hook.places.bytes(&arguments), 1, arguments, hook) }
+}
+
+#[inline(always)]
+unsafe fn allocate_bytes<const GUARDED: bool>(
+    bytes: usize,
+    align: usize,
+    arguments: [usize; 5],
+    hook: &'static AllocatorHook,
+) -> usize {
     // The C library calls a program's `malloc` on any thread.
     if is_engine_thread() {
-        let align = if SIZE == 1 && COUNT == NO_COUNT { a } else { 1 };
         return bootstrap::alloc(bytes, align).expose_provenance();
     }
     // SAFETY: the program calls the allocator's function with these arguments.
-    let block = unsafe { hook.call::<GUARDED>([a, b, c, d, e]) };
+    let block = unsafe { hook.call::<GUARDED>(arguments) };
     recorded_with(|| hook.size_of(), with_exposed_provenance_mut(block), bytes);
     block
 }
 
-unsafe extern "C" fn allocate_into(
+unsafe extern "C-unwind" fn allocate_into(
     place: usize,
     align: usize,
     bytes: usize,
@@ -230,7 +285,7 @@ unsafe extern "C" fn allocate_into(
     error
 }
 
-unsafe extern "C" fn allocate_text(
+unsafe extern "C-unwind" fn allocate_text(
     a: usize,
     b: usize,
     c: usize,
@@ -238,9 +293,10 @@ unsafe extern "C" fn allocate_text(
     e: usize,
     hook: &'static AllocatorHook,
 ) -> usize {
+    let arguments = [a, b, c, d, e];
     // SAFETY: the program calls the allocator's function with these arguments.
-    let text = unsafe { hook.call::<false>([a, b, c, d, e]) };
-    if text == 0 {
+    let text = unsafe { hook.call::<false>(arguments) };
+    if text == 0 || ArgumentPlaces::argument(&hook.places.block, &arguments).is_some_and(|room| room != 0) {
         return text;
     }
     // SAFETY: the function returns null or a text that ends in 0.
@@ -248,7 +304,7 @@ unsafe extern "C" fn allocate_text(
     hook.recorded(text, bytes + 1)
 }
 
-unsafe extern "C" fn free<const GUARDED: bool>(
+unsafe extern "C-unwind" fn free<const GUARDED: bool>(
     block: usize,
     b: usize,
     c: usize,
@@ -268,17 +324,17 @@ unsafe extern "C" fn free<const GUARDED: bool>(
     result
 }
 
-/// Whether a call with this new size that returned null has left the block as it was.
-type LeavesBlock = fn(usize) -> bool;
-
-#[inline(always)]
-unsafe fn reallocate_by<const GUARDED: bool>(
-    block: usize,
-    bytes: usize,
-    leaves: LeavesBlock,
-    arguments: [usize; 5],
+unsafe extern "C-unwind" fn reallocate<const GUARDED: bool>(
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
     hook: &'static AllocatorHook,
 ) -> usize {
+    let arguments = [a, b, c, d, e];
+    let bytes = hook.places.bytes(&arguments);
+    let block = ArgumentPlaces::argument(&hook.places.block, &arguments).unwrap_or_default();
     // The call fails: the block may be one of `bootstrap`, and the allocator's function does not know it.
     if is_engine_thread() {
         return 0;
@@ -290,7 +346,7 @@ unsafe fn reallocate_by<const GUARDED: bool>(
     let begun = begin_move(with_exposed_provenance_mut(block));
     // SAFETY: as above.
     let moved = unsafe { hook.call::<GUARDED>(arguments) };
-    if moved == 0 && leaves(bytes) {
+    if moved == 0 && bytes != 0 && !hook.places.frees_on_failure.load(Ordering::Relaxed) {
         roll_back_move(begun);
         return moved;
     }
@@ -298,38 +354,38 @@ unsafe fn reallocate_by<const GUARDED: bool>(
     hook.recorded(moved, bytes)
 }
 
-unsafe extern "C" fn reallocate<
-    const BLOCK: usize,
-    const SIZE: usize,
-    const COUNT: usize,
-    const GUARDED: bool,
->(
-    a: usize,
-    b: usize,
-    c: usize,
+unsafe extern "C-unwind" fn reallocate_into(
+    place: usize,
+    count: usize,
+    size: usize,
     d: usize,
     e: usize,
     hook: &'static AllocatorHook,
 ) -> usize {
-    let arguments = [a, b, c, d, e];
-    let bytes = bytes_of::<SIZE, COUNT>(arguments);
+    let arguments = [place, count, size, d, e];
+    let read = || {
+        if place == 0 {
+            // The function refuses it.
+            return 0;
+        }
+        // SAFETY: the program passes the address of a word with a block.
+        unsafe { *with_exposed_provenance::<usize>(place) }
+    };
+    let block = read();
+    let begun = may_be_recorded(block).then(|| begin_move(with_exposed_provenance_mut(block)));
     // SAFETY: the program calls the allocator's function with these arguments.
-    unsafe { reallocate_by::<GUARDED>(arguments[BLOCK], bytes, |bytes| bytes != 0, arguments, hook) }
+    let error = unsafe { hook.call::<false>(arguments) };
+    let has_succeeded = error as u32 == 0;
+    if let Some(begun) = begun {
+        if has_succeeded { commit_move(begun) } else { roll_back_move(begun) }
+    }
+    if has_succeeded {
+        hook.recorded(read(), count.saturating_mul(size));
+    }
+    error
 }
 
-unsafe extern "C" fn reallocate_or_free(
-    block: usize,
-    bytes: usize,
-    c: usize,
-    d: usize,
-    e: usize,
-    hook: &'static AllocatorHook,
-) -> usize {
-    // SAFETY: the program calls the allocator's function with these arguments.
-    unsafe { reallocate_by::<false>(block, bytes, |_| false, [block, bytes, c, d, e], hook) }
-}
-
-unsafe extern "C" fn resize_in_place(
+unsafe extern "C-unwind" fn resize_in_place(
     block: usize,
     bytes: usize,
     c: usize,

@@ -15,8 +15,7 @@ use dmd_redirect::encodings::x86_64 as encoding;
 
 use dmd_redirect::elf::ElfFile;
 use dmd_redirect::{
-    AllocatorFunction, CodeReference, FileImage, FunctionCall, LoadedImage, PlannedFunction, RedirectPlan,
-    Reference, ReferenceForm,
+    CodeReference, FileImage, FunctionCall, LoadedImage, RedirectPlan, Reference, ReferenceForm,
 };
 
 use engine::__private::engine_threads;
@@ -102,7 +101,7 @@ pub(crate) fn apply(
     let in_memory = |address: u64| object.distance.wrapping_add(address as usize);
     let mut entries = Vec::new();
     for (index, planned) in plan.functions.iter().enumerate() {
-        let is_used = plan.for_libraries.contains(&(index as u16))
+        let is_used = plan.for_libraries.iter().any(|exported| usize::from(exported.function) == index)
             || plan.references.iter().any(|reference| usize::from(reference.function) == index);
         let take = || {
             let usable_size = plan.usable_size.map(in_memory);
@@ -137,10 +136,12 @@ pub(crate) fn apply(
     if let Some(stubs) = stubs {
         stubs.write()?;
     }
-    let for_libraries = plan.for_libraries.iter().map(|index| {
-        let PlannedFunction { function, address } = &plan.functions[usize::from(*index)];
-        let hook = entries[usize::from(*index)];
-        ProgramFunction { function, address: in_memory(*address), hook }
+    let for_libraries = plan.for_libraries.iter().map(|exported| {
+        let index = usize::from(exported.function);
+        let planned = &plan.functions[index];
+        let is_free = planned.function.call == FunctionCall::Free;
+        let address = in_memory(planned.address);
+        ProgramFunction { name: exported.name, is_free, address, hook: entries[index] }
     });
     let for_libraries = for_libraries.collect();
     let functions = plan.functions.iter().zip(entries).filter(|(_, entry)| *entry != 0);
@@ -161,7 +162,8 @@ pub(crate) fn apply(
 /// A function that a program's libraries call in place of the C library's, with its hook.
 #[derive(Clone, Copy)]
 pub(crate) struct ProgramFunction {
-    function: &'static AllocatorFunction,
+    name: &'static str,
+    is_free: bool,
     pub(crate) address: usize,
     pub(crate) hook: usize,
 }
@@ -183,7 +185,7 @@ pub(crate) fn redirect_library(
         }
     });
     for (index, program) in functions.iter().enumerate() {
-        let slots = file.map(|file| FileImage::new(*file).imported_slots(program.function.name.as_bytes()));
+        let slots = file.map(|file| FileImage::new(*file).imported_slots(program.name.as_bytes()));
         for at in slots.into_iter().flatten().map(in_memory) {
             if at.is_multiple_of(8) && object.contains(at) && object.contains(at + 7) {
                 // SAFETY: the word is in a segment of the library, which stays loaded during the call, and aligned.
@@ -199,9 +201,9 @@ pub(crate) fn redirect_library(
     let mut memory = CodeMemory::open();
     for is_free in [true, false] {
         for (index, at, old) in &words {
-            let ProgramFunction { function, hook, .. } = functions[*index];
-            if (function.call == FunctionCall::Free) == is_free {
-                memory.write(object, MemoryChange::Word { at: *at, old: *old, new: hook });
+            let program = functions[*index];
+            if program.is_free == is_free {
+                memory.write(object, MemoryChange::Word { at: *at, old: *old, new: program.hook });
             }
         }
     }

@@ -12,8 +12,8 @@
 //! The crate only reads: files ([`elf`]), and the bytes of segments. All addresses are addresses of the file. In a
 //! process, the caller adds the distance at which the loader placed the file.
 //!
-//! `families` is the one table of allocators, `symbols` finds their functions, `references` finds the references,
-//! `encodings` has the forms of instructions, and `plan` decides.
+//! `families` is the one table of allocators, `functions` has their functions, `symbols` finds these in a file,
+//! `references` finds the references, `encodings` has the forms of instructions, and `plan` decides.
 
 #![forbid(unsafe_code)]
 
@@ -21,14 +21,16 @@ pub mod elf;
 pub mod encodings;
 mod families;
 mod file_image;
+mod functions;
 mod plan;
 mod references;
 mod symbols;
 
-pub use families::{AllocatorFamily, AllocatorFunction, FAMILIES, FunctionCall, MAX_ARGUMENTS};
+pub use families::{AllocatorFamily, FAMILIES};
 pub use file_image::FileImage;
+pub use functions::{AllocatorFunction, FunctionCall, MAX_ARGUMENTS};
 pub use plan::{
-    AllocatorFunctionName, AllocatorPlan, PlannedFunction, RedirectPlan, RefusalReason, count_words,
-    plan_redirects,
+    AllocatorFunctionName, AllocatorPlan, ExportedFunction, PlannedFunction, RedirectPlan, RefusalReason,
+    count_words, plan_redirects,
 };
 pub use references::{CodeReference, CodeSegment, LoadedImage, Reference, ReferenceForm};

@@ -3,10 +3,11 @@
 use core::fmt;
 use std::collections::BTreeSet;
 
-use crate::elf::{ElfFile, Machine, SymbolTable};
+use crate::elf::{ElfFile, Machine, Symbol, SymbolTable};
 use crate::encodings::x86_64;
-use crate::families::{AllocatorFamily, AllocatorFunction, FAMILIES, FunctionCall, SHIMS};
+use crate::families::{AllocatorFamily, FAMILIES, SHIMS, base_name, library_function};
 use crate::file_image::FileImage;
+use crate::functions::{AllocatorFunction, FunctionCall};
 use crate::references::{
     CodeMatch, CodeReference, CodeSegment, LoadedImage, Reference, ReferenceForm, Targets,
 };
@@ -32,9 +33,17 @@ pub struct RedirectPlan {
     pub usable_size: Option<u64>,
     /// Whether the functions are Rust's own. The allocator behind them may call `malloc`.
     pub is_shims: bool,
-    /// The indexes of functions that the program's libraries call, too, in place of the C library's. Empty without
-    /// `malloc`.
-    pub for_libraries: Vec<u16>,
+    /// The functions that the program's libraries call, too, in place of the C library's. Empty without `malloc`.
+    pub for_libraries: Vec<ExportedFunction>,
+}
+
+/// A function that a program exports.
+#[derive(Clone, Copy, Debug)]
+pub struct ExportedFunction {
+    /// The index among the plan's functions.
+    pub function: u16,
+    /// The name under which libraries find it.
+    pub name: &'static str,
 }
 
 impl RedirectPlan {
@@ -150,11 +159,9 @@ pub fn plan_redirects(
         }
         let exported = exported.iter().flat_map(|exported| exported.families.iter().zip(&FAMILIES));
         let mut exported = exported.filter(|(_, family)| core::ptr::eq(*family, plan.family));
-        if let Some(index) = exported.find_map(|(found, _)| found.functions.first()).map(|(index, _)| *index)
-        {
-            let name = plan.family.functions[usize::from(index)].name;
-            plan.plan =
-                Err(RefusalReason::Exported(AllocatorFunctionName { prefix: plan.family.prefix, name }));
+        if let Some((function, _)) = exported.find_map(|(found, _)| found.functions.first()) {
+            let name = AllocatorFunctionName { prefix: plan.family.prefix, name: function.name() };
+            plan.plan = Err(RefusalReason::Exported(name));
         }
     }
     if plans.is_empty() && !found.has_system_shims && !calls_malloc(file, &table, image) {
@@ -163,17 +170,23 @@ pub fn plan_redirects(
     plans
 }
 
-/// The indexes of the functions that a program exports under the names of the C library's functions.
-fn exported_functions(functions: &[PlannedFunction], symbols: Option<&SymbolTable<'_>>) -> Vec<u16> {
+/// The functions that a program exports under the names of the C library's functions.
+fn exported_functions(
+    functions: &[PlannedFunction],
+    symbols: Option<&SymbolTable<'_>>,
+) -> Vec<ExportedFunction> {
     let mut found = Vec::new();
     for symbol in symbols.iter().flat_map(|symbols| symbols.iter()) {
-        let is_symbol = |planned: &PlannedFunction| {
-            planned.address == symbol.address && planned.function.name.as_bytes() == symbol.name
-        };
-        found.extend(functions.iter().position(is_symbol).map(|index| index as u16));
+        let planned = functions.iter().position(|planned| planned.address == symbol.address);
+        let Some(function) = planned else { continue };
+        // A program may export functions that only its allocator has.
+        let own = Some(functions[function].function).filter(|own| own.is_named(symbol.name));
+        let exported = library_function(symbol.name).or(own);
+        found.extend(
+            exported.map(|exported| ExportedFunction { function: function as u16, name: exported.name() }),
+        );
     }
-    let has_malloc = found.iter().any(|index| functions[usize::from(*index)].function.name == "malloc");
-    if has_malloc { found } else { Vec::new() }
+    if found.iter().any(|exported| exported.name == "malloc") { found } else { Vec::new() }
 }
 
 /// The number of words of an image that hold the address of an allocator's function. While the loader still relocates a
@@ -204,15 +217,23 @@ struct ShimBody<'t, 'b> {
 impl ShimBody<'_, '_> {
     /// The addresses that the code calls, jumps to, or reads from.
     fn targets(&self) -> impl Iterator<Item = u64> {
-        let code = self.code;
+        self.targets_in(self.code)
+    }
+
+    /// The addresses among them to which each call refers.
+    fn targets_of_each_call(&self) -> impl Iterator<Item = u64> {
+        self.targets_in(&self.code[..x86_64::straight_bytes(self.code)])
+    }
+
+    fn targets_in<'c>(&self, code: &'c [u8]) -> impl Iterator<Item = u64> + use<'c> {
+        let address = self.address;
         let is_operand = |at: usize| {
             let before = |count: usize| at.checked_sub(count).and_then(|at| code.get(at)).copied();
             matches!((before(2), before(1)), (Some(0xff), Some(0x15 | 0x25)))
                 || x86_64::distance_form(code, at).is_some()
         };
-        code.windows(4).enumerate().filter(move |(at, _)| is_operand(*at)).map(|(at, bytes)| {
-            let at = self.address.wrapping_add(at as u64);
-            x86_64::target([bytes[0], bytes[1], bytes[2], bytes[3]], at)
+        code.windows(4).enumerate().filter(move |(at, _)| is_operand(*at)).map(move |(at, bytes)| {
+            x86_64::target([bytes[0], bytes[1], bytes[2], bytes[3]], address.wrapping_add(at as u64))
         })
     }
 
@@ -240,8 +261,9 @@ fn shim_bodies<'t, 'b>(
 }
 
 /// Whether other code may contain copies of Rust's functions for allocating and freeing. A copy refers to the same
-/// addresses as the function: to functions that the allocator calls, or to the allocator's data. A crate that defines
-/// its allocator may inline the functions even without link-time optimization.
+/// addresses as the function: to functions that the allocator calls, or to the allocator's data. Only the addresses to
+/// which each call refers count: a copy for one alignment may lack a branch of the function. A crate that defines its
+/// allocator may inline the functions even without link-time optimization.
 fn may_be_inlined(table: &SymbolTable<'_>, image: &dyn LoadedImage) -> bool {
     if image.machine() != Machine::X86_64 {
         return true;
@@ -251,7 +273,8 @@ fn may_be_inlined(table: &SymbolTable<'_>, image: &dyn LoadedImage) -> bool {
     let code = image.code();
     [&b"__rust_alloc"[..], b"__rust_dealloc"].into_iter().any(|name| {
         let Some(body) = bodies.iter().find(|body| body.name == name) else { return true };
-        let addresses: Vec<u64> = body.targets().filter(|to| image.contains(*to) && !is_part(*to)).collect();
+        let addresses = body.targets_of_each_call().filter(|to| image.contains(*to) && !is_part(*to));
+        let addresses: Vec<u64> = addresses.collect();
         let targets = Targets::new(&addresses);
         let elsewhere =
             code.iter().flat_map(|segment| targets.distances(segment)).filter(|(at, _)| !is_part(*at));
@@ -274,8 +297,8 @@ fn plan_family(
     table: &SymbolTable<'_>,
     image: &dyn LoadedImage,
 ) -> Option<AllocatorPlan> {
-    let allocates = |index: u16| !matches!(family.functions[usize::from(index)].call, FunctionCall::Free);
-    if !found.is_marked || !found.functions.iter().any(|(index, _)| allocates(*index)) {
+    let allocates = |function: &AllocatorFunction| function.call != FunctionCall::Free;
+    if !found.is_marked || !found.functions.iter().any(|(function, _)| allocates(function)) {
         return None;
     }
     let plan = references_of(family, found, table, image).transpose()?;
@@ -288,49 +311,57 @@ fn references_of(
     table: &SymbolTable<'_>,
     image: &dyn LoadedImage,
 ) -> Result<Option<RedirectPlan>, RefusalReason> {
-    let name = |name| AllocatorFunctionName { prefix: family.prefix, name };
+    let name = |name: &'static str| {
+        let is_prefixed = family.functions.iter().any(|function| function.is_named(name.as_bytes()))
+            || family.unsupported.contains(&name);
+        AllocatorFunctionName { prefix: if is_prefixed { family.prefix } else { "" }, name }
+    };
     // Several names may have one address.
     let mut functions: Vec<PlannedFunction> = Vec::new();
-    for (index, address) in &found.functions {
+    for (function, address) in &found.functions {
         if functions.iter().all(|known| known.address != *address) {
-            functions.push(PlannedFunction {
-                function: &family.functions[usize::from(*index)],
-                address: *address,
-            });
+            functions.push(PlannedFunction { function, address: *address });
         }
     }
     let mut addresses: Vec<u64> = functions.iter().map(|function| function.address).collect();
     addresses.extend(found.unsupported.iter().map(|(_, address)| address));
-    addresses.extend(found.copies.iter().map(|(_, address)| address));
+    addresses.extend(&found.copies);
     let targets = Targets::new(&addresses);
     let mut references = targets.words(image);
+    if !references.is_empty() && !family.marker.is_empty() {
+        let own_data: Vec<Symbol<'_>> = table.iter().filter(|symbol| family.is_own_data(symbol)).collect();
+        references
+            .retain(|word| !own_data.iter().any(|data| word.at.wrapping_sub(data.address) < data.bytes));
+    }
     let code = image.code();
     let matches = targets.code(image);
     let positions: Vec<u64> = matches.iter().map(|found| found.reference.at).collect();
     let is_shims = core::ptr::eq(family, &raw const FAMILIES[SHIMS]);
-    for (found, enclosing) in matches.iter().zip(symbols::enclosing(table, &positions)) {
+    for (matched, enclosing) in matches.iter().zip(symbols::enclosing(table, &positions)) {
         // A function may have several names.
-        if family.is_own_code(enclosing.name) || addresses.contains(&enclosing.start) {
+        let is_own = family.is_own_code(enclosing.name)
+            || found.replaces_library && library_function(base_name(enclosing.name)).is_some();
+        if is_own || addresses.contains(&enclosing.start) {
             continue;
         }
         // Rust calls its own functions through words. Direct calls come from link-time optimization, which inlines some
         // calls and not others.
-        if is_shims && found.decoded_end.is_some() {
+        if is_shims && matched.decoded_end.is_some() {
             return Err(RefusalReason::Inlined);
         }
-        let is_clear = !found.is_odd && is_clear(&code, found, enclosing);
+        let is_clear = !matched.is_odd && is_clear(&code, matched, enclosing);
         // If the match is not an operand, its 4 bytes equal the address by chance.
-        let is_immediate = found.reference.form == ReferenceForm::Code(CodeReference::Immediate);
+        let is_immediate = matched.reference.form == ReferenceForm::Code(CodeReference::Immediate);
         if !is_clear && is_immediate && !enclosing.name.is_empty() {
             continue;
         }
         if !is_clear {
-            let function = functions.get(usize::from(found.reference.function));
+            let function = functions.get(usize::from(matched.reference.function));
             return Err(RefusalReason::UnclearCode(name(
-                function.map_or("", |function| function.function.name),
+                function.map_or("", |function| function.function.name()),
             )));
         }
-        references.push(found.reference);
+        references.push(matched.reference);
     }
     if references.is_empty() {
         return Ok(None);
@@ -338,22 +369,21 @@ fn references_of(
     if is_shims && may_be_inlined(table, image) {
         return Err(RefusalReason::Inlined);
     }
-    if let Some(index) = found.ambiguous {
-        return Err(RefusalReason::Ambiguous(name(family.functions[usize::from(index)].name)));
+    if let Some(function) = found.ambiguous {
+        return Err(RefusalReason::Ambiguous(name(function.name())));
     }
     let is_in_code = |address: u64| {
         code.iter().any(|segment| address.wrapping_sub(segment.address) < segment.bytes.len() as u64)
     };
     if let Some(outside) = functions.iter().find(|function| !is_in_code(function.address)) {
-        return Err(RefusalReason::OutsideOfCode(name(outside.function.name)));
+        return Err(RefusalReason::OutsideOfCode(name(outside.function.name())));
     }
     for reference in &references {
         if let Some(unsupported) = usize::from(reference.function).checked_sub(functions.len()) {
-            let Some((index, _)) = found.unsupported.get(unsupported) else {
+            let Some((listed, _)) = found.unsupported.get(unsupported) else {
                 return Err(RefusalReason::Inlined);
             };
-            let index = usize::from(*index);
-            return Err(RefusalReason::Unsupported(name(family.unsupported[index])));
+            return Err(RefusalReason::Unsupported(name(listed)));
         }
     }
     // A program may end without a free. The functions that free are all inlined only if the file has none.

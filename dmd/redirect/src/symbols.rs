@@ -1,21 +1,24 @@
 //! Finds the functions of all families in a symbol table, and the functions that contain addresses of interest.
 
 use crate::elf::{Symbol, SymbolTable};
-use crate::families::{AllocatorFamily, FAMILIES, SHIMS};
+use crate::families::{AllocatorFamily, FAMILIES, SHIMS, base_name, library_function, name_in_c};
+use crate::functions::AllocatorFunction;
 
 /// The functions of a family that a file defines.
 #[derive(Debug, Default)]
 pub(crate) struct FamilyFunctions {
-    /// For each function: its index in the family's table, and its address.
-    pub(crate) functions: Vec<(u16, u64)>,
-    /// Parts and copies that a compiler made of functions.
-    pub(crate) copies: Vec<(u16, u64)>,
-    pub(crate) unsupported: Vec<(u16, u64)>,
+    /// Each function with its address.
+    pub(crate) functions: Vec<(&'static AllocatorFunction, u64)>,
+    /// The addresses of parts and copies that a compiler made of functions.
+    pub(crate) copies: Vec<u64>,
+    pub(crate) unsupported: Vec<(&'static str, u64)>,
     pub(crate) usable_size: Option<u64>,
     /// Whether the file contains the family's marker.
     pub(crate) is_marked: bool,
-    /// The index of a function whose name occurs with two addresses.
-    pub(crate) ambiguous: Option<u16>,
+    /// A function whose name occurs with two addresses.
+    pub(crate) ambiguous: Option<&'static AllocatorFunction>,
+    /// Whether the family's functions are in place of the C library's.
+    pub(crate) replaces_library: bool,
 }
 
 /// The functions of all families that a file defines.
@@ -47,15 +50,26 @@ pub(crate) fn plain_name(name: &[u8]) -> &[u8] {
 impl AllocatorSymbols {
     pub(crate) fn find(table: &SymbolTable<'_>) -> Self {
         let mut found = Self { families: Default::default(), has_system_shims: false };
+        let mut library = Vec::new();
         for symbol in table.iter().filter(|symbol| symbol.is_function) {
             found.add(&symbol);
+            library.extend(library_function(symbol.name).map(|function| (function, symbol.address)));
+        }
+        let malloc =
+            library.iter().find(|(function, _)| function.is_named(b"malloc")).map(|(_, address)| *address);
+        for family in &mut found.families {
+            if family.functions.iter().any(|(_, address)| Some(*address) == malloc) {
+                family.functions.extend(&library);
+                family.replaces_library = true;
+            }
         }
         found
     }
 
     fn add(&mut self, symbol: &Symbol<'_>) {
         for (family, found) in FAMILIES.iter().zip(&mut self.families) {
-            found.is_marked |= symbol.name.starts_with(family.marker.as_bytes());
+            let is_marker = |name: &[u8]| name.starts_with(family.marker.as_bytes());
+            found.is_marked |= is_marker(symbol.name) || is_marker(name_in_c(symbol.name));
         }
         // Most symbols are names of other functions in Rust or C++.
         if symbol.name.starts_with(b"_ZN")
@@ -75,27 +89,26 @@ impl AllocatorSymbols {
 }
 
 impl FamilyFunctions {
-    fn add(&mut self, family: &AllocatorFamily, name: &[u8], address: u64) {
-        // Compilers give parts and copies of a function a suffix. Callers may call a copy directly.
-        let base = name.split(|byte| *byte == b'.').next().unwrap_or(name);
+    fn add(&mut self, family: &'static AllocatorFamily, name: &[u8], address: u64) {
+        // Callers may call a copy directly.
+        let base = base_name(name);
         let is_listed = |listed: &str| match listed.strip_suffix('*') {
             Some(start) => name.starts_with(start.as_bytes()),
             None => listed.as_bytes() == name,
         };
-        if let Some(index) = family.functions.iter().position(|function| function.name.as_bytes() == base) {
-            let index = index as u16;
+        if let Some(function) = family.functions.iter().find(|function| function.is_named(base)) {
             if base.len() < name.len() {
-                return self.copies.push((index, address));
+                return self.copies.push(address);
             }
-            match self.functions.iter().find(|(other, _)| *other == index) {
-                Some((_, known)) if *known != address => self.ambiguous = Some(index),
+            match self.functions.iter().find(|(other, _)| core::ptr::eq(*other, function)) {
+                Some((_, known)) if *known != address => self.ambiguous = Some(function),
                 Some(_) => {}
-                None => self.functions.push((index, address)),
+                None => self.functions.push((function, address)),
             }
         } else if family.usable_size.is_some_and(|usable| usable.as_bytes() == name) {
             self.usable_size = Some(address);
-        } else if let Some(index) = family.unsupported.iter().position(|listed| is_listed(listed)) {
-            self.unsupported.push((index as u16, address));
+        } else if let Some(listed) = family.unsupported.iter().find(|listed| is_listed(listed)) {
+            self.unsupported.push((listed, address));
         }
     }
 }

@@ -83,6 +83,31 @@ fn lengths_of_instructions() {
 }
 
 #[test]
+fn instructions_before_the_first_jump() {
+    let push = [0x55];
+    let call = [0xe8, 1, 2, 3, 4];
+    for (jump, runs) in [
+        (&[0x74, 0x10][..], false),         // je
+        (&[0x0f, 0x84, 1, 2, 3, 4], false), // je
+        (&[0xe3, 0x10], false),             // jrcxz
+        (&[0xe9, 1, 2, 3, 4], true),        // jmp
+        (&[0xeb, 0x10], true),              // jmp
+        (&[0xff, 0x25, 1, 2, 3, 4], true),  // jmp [rip]
+        (&[0xff, 0xe0], true),              // jmp rax
+        (&[0xc3], true),                    // ret
+        (&[0xcc], true),                    // int3
+        (&[0x06], false),                   // no instruction
+    ] {
+        let code = [&push[..], &call, jump, &call].concat();
+        let expected = push.len() + call.len() + if runs { jump.len() } else { 0 };
+        assert_eq!(x86_64::straight_bytes(&code), expected, "{jump:02x?}");
+    }
+    // call [rip] returns
+    assert_eq!(x86_64::straight_bytes(&[0xff, 0x15, 1, 2, 3, 4, 0xc3, 0x90]), 7);
+    assert_eq!(x86_64::straight_bytes(&[]), 0);
+}
+
+#[test]
 fn forms_with_a_distance() {
     use x86_64::Certainty::{Certain, NeedsDecoding};
 

@@ -80,7 +80,7 @@ fn references(file: &[u8]) -> Vec<(u64, &'static str, ReferenceForm)> {
     let plans = plans(file);
     let [AllocatorPlan { plan: Ok(plan), .. }] = &plans[..] else { panic!("{plans:?}") };
     let references = plan.references.iter();
-    references.map(|at| (at.at, plan.functions[usize::from(at.function)].function.name, at.form)).collect()
+    references.map(|at| (at.at, plan.functions[usize::from(at.function)].function.name(), at.form)).collect()
 }
 
 /// The distance in an instruction whose last byte is before `end`.
@@ -220,6 +220,49 @@ fn what_cannot_be_redirected_is_refused() {
         [("mi_malloc", CODE, 16), ("mi_free", CODE + 16, 16), ("main", CODE + 32, 10), ("_mi_page", CODE, 0)];
     let line = &lines(&file(X86_64, &hidden, &[CODE + 16], &symbols))[0];
     assert!(line.contains("it is unclear whether the code calls mi_malloc"), "{line}");
+}
+
+/// A copy of Rust's own functions need not have all their branches. Only the part before the first jump is in each copy.
+#[test]
+fn rusts_functions_are_hooked_without_copies_only() {
+    const ALLOC: &str = "_RNvCs1_7___rustc12___rust_alloc";
+    const DEALLOC: &str = "_RNvCs1_7___rustc14___rust_dealloc";
+    // 16 bytes for each: alloc, dealloc, inner_alloc, inner_dealloc, inner_large; then main. `before` precedes the call
+    // of `inner_alloc` in alloc.
+    let at = |index: u64| CODE + index * 16;
+    let program = |before: &[u8], in_main: &[u64]| {
+        let mut code = vec![0xcc; 80];
+        let mut put = |place: u64, before: &[u8], target: u64| {
+            let end = place + before.len() as u64 + 5;
+            let bytes = [before, &[0xe8], &distance(end, target), &[0xc3]].concat();
+            let start = (place - CODE) as usize;
+            if start >= code.len() {
+                code.extend_from_slice(&bytes[..bytes.len() - 1]);
+            } else {
+                code[start..start + bytes.len()].copy_from_slice(&bytes);
+            }
+        };
+        put(at(0), before, at(2));
+        put(at(1), &[], at(3));
+        for (index, target) in in_main.iter().enumerate() {
+            put(at(5) + index as u64 * 5, &[], *target);
+        }
+        let names = [ALLOC, DEALLOC, "inner_alloc", "inner_dealloc", "inner_large"];
+        let mut symbols: Vec<_> = names.iter().zip(0..).map(|(name, index)| (*name, at(index), 16)).collect();
+        symbols.push(("main", at(5), in_main.len() as u64 * 5));
+        file(X86_64, &code, &[at(0), at(1)], &symbols)
+    };
+    let hooked =
+        ["the Rust allocator inside the program: its blocks are recorded, too (2 functions, 2 references)"];
+    assert_eq!(lines(&program(&[], &[])), hooked);
+    // main calls another function of the allocator.
+    assert_eq!(lines(&program(&[], &[at(4)])), hooked);
+    let is_refused = |file: &[u8]| lines(file)[0].contains("inlined into their callers");
+    // A copy of one of the functions.
+    assert!(is_refused(&program(&[], &[at(2)])));
+    assert!(is_refused(&program(&[], &[at(3)])));
+    // A condition precedes the call: a copy need not contain it.
+    assert!(is_refused(&program(&[0x48, 0x83, 0xfe, 0x10, 0x77, 0x06], &[])));
 }
 
 /// Each number in a file is untrusted.

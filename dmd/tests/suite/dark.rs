@@ -268,26 +268,33 @@ fn a_dump_has_claims_without_marks_only_where_blocks_are_unknown() {
     assert_eq!(faults.filter_map(Value::as_u64).sum::<u64>(), 0, "{}", dump["reportFaults"]);
 }
 
-/// Blocks with a tag are reported, each block once.
+/// Blocks with a tag are reported, each block once: of a declared `dmd::Dmd`, and of an allocator that the program
+/// contains.
 #[test]
 fn blocks_with_a_tag_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let dump = folder.path().join("dump.json");
-    let options = "--stacks=full --quiet";
-    for is_preloaded in [false, true] {
+    for (name, is_preloaded) in
+        [("tagged", false), ("tagged", true), ("tagged_jemalloc", true), ("tagged_mimalloc", true)]
+    {
+        let mut options = "--stacks=full --quiet".to_owned();
+        if name != "tagged" {
+            options.push_str(" --dump-at-exit --output=");
+            options.push_str(dump.to_str().unwrap());
+        }
         let amounts = report(|file| {
             let command = if is_preloaded {
-                &mut preloaded(victim("tagged"), options)
+                &mut preloaded(victim(name), &options)
             } else {
-                &mut command(victim("tagged"))
+                &mut command(victim(name))
             };
-            succeed(command.env("DMD", options).arg(file).arg(&dump));
+            succeed(command.env("DMD", &options).arg(file).arg(&dump));
         });
         let tagged = amounts["explicit/library"];
-        assert!((1000 * 300..1000 * 320).contains(&tagged), "{tagged}");
-        assert!((1_000_000..1_010_000).contains(&amounts["explicit/pages"]));
+        assert!((1000 * 300..1000 * 330).contains(&tagged), "{name}: {tagged}");
+        assert!((1_000_000..1_050_000).contains(&amounts["explicit/pages"]), "{name}: {amounts:?}");
         assert!(amounts.keys().all(|path| !path.starts_with(TWICE)), "{amounts:?}");
-        let (unreported, _) = of_function(&amounts, UNCLASSIFIED, "tagged::forget");
+        let (unreported, _) = of_function(&amounts, UNCLASSIFIED, &format!("{name}::work::forget"));
         assert!((1000 * 500..1000 * 520).contains(&unreported), "{amounts:?}");
 
         let dump = read_dump(&dump);

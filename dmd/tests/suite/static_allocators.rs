@@ -1,11 +1,12 @@
 //! Allocators that a program links statically, without the wrapper. The program counts its own calls.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 
 use crate::recordings::replay::Recording;
-use crate::support::{c_program, compile, count, preloaded, read_dump, succeed, victim};
+use crate::support::{build_folder, c_program, compile, count, preloaded, read_dump, succeed, victim};
 
 fn number(value: &Value) -> u64 {
     value.as_u64().unwrap()
@@ -165,6 +166,74 @@ fn an_allocator_in_place_of_malloc() {
     assert_eq!(dump["dropped"]["frees"], Value::Null);
 }
 
+/// The folder of mimalloc's sources, which the build of its crate has written down.
+fn mimalloc_sources() -> PathBuf {
+    let builds = std::fs::read_dir(build_folder().join("build")).unwrap();
+    let outputs = builds.map(|build| build.unwrap().path().join("output"));
+    let include =
+        outputs.filter(|path| path.to_string_lossy().contains("/libmimalloc-sys-")).find_map(|path| {
+            let text = std::fs::read_to_string(path).ok()?;
+            let include =
+                PathBuf::from(text.lines().find_map(|line| line.strip_prefix("cargo:INCLUDE_DIR="))?);
+            include.is_dir().then_some(include)
+        });
+    include.expect("the crate mimalloc is built").parent().unwrap().to_owned()
+}
+
+/// Compiles mimalloc so that it replaces `malloc` and the operators of C++.
+fn mimalloc_in_place_of_malloc(folder: &Path, language: &str) -> String {
+    let sources = mimalloc_sources();
+    let object = folder.join(format!("mimalloc-{language}.o"));
+    let status = Command::new("cc")
+        .args(["-x", language, "-c", "-O2", "-w", "-fPIC", "-DMI_MALLOC_OVERRIDE", "-DMI_DEBUG=0"])
+        .args(["-fno-builtin-malloc", "-I"])
+        .arg(sources.join("include"))
+        .arg(sources.join("src/static.c"))
+        .arg("-o")
+        .arg(&object)
+        .status();
+    assert!(status.unwrap().success());
+    object.to_str().unwrap().to_owned()
+}
+
+/// Programs in C and C++ in which mimalloc replaces `malloc`. mimalloc's functions for the names of the C library and
+/// of C++ contain copies of its own.
+#[test]
+fn functions_in_place_of_the_c_librarys_and_operators() {
+    let folder = tempfile::tempdir().unwrap();
+    let in_c = mimalloc_in_place_of_malloc(folder.path(), "c");
+    let in_cpp = mimalloc_in_place_of_malloc(folder.path(), "c++");
+    // Each size from 1001 to 1021 has one block, but for 1019. The operators add 2001 to 2008. The exception is a block
+    // that ends, too.
+    let c_sizes = || (1001..=1018).chain(1020..=1021);
+    for (name, words, mimalloc, frees) in [
+        ("c", &["cc"][..], &in_c, 2),
+        ("operators", &["g++", "-x", "c++", "-std=c++17"], &in_c, 14),
+        ("throwing", &["g++", "-x", "c++", "-std=c++17", "-DTHROWS"], &in_cpp, 15),
+    ] {
+        let program = folder.path().join(name);
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/torture/wrappers.c");
+        let mut compiler = Command::new(words[0]);
+        compiler.args(&words[1..]).args(["-w", "-O1", "-g", "-fno-builtin", "-o"]).arg(&program).arg(source);
+        assert!(compiler.args(["-x", "none", mimalloc, "-pthread"]).status().unwrap().success());
+        let options = format!("--mode=live --stacks=full --quiet --dump-at-exit --output={name}.json");
+        let output = succeed(preloaded(program, &options).current_dir(folder.path()));
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text, if name == "throwing" { "caught 1\ndone\n" } else { "done\n" });
+        let dump = read_dump(folder.path().join(format!("{name}.json")));
+        assert_eq!(dump["allocators"][0]["obstacle"], Value::Null, "{name}");
+        let expected = c_sizes().chain((2001..=2008).filter(|_| name != "c"));
+        expected.for_each(|bytes| assert_eq!(has(&dump, bytes), 1, "{name}: {bytes}"));
+        // The path without room, and the C library's room for the output.
+        let others = count(&dump, |block| number(&block["req"]) < 1001 || number(&block["req"]) > 2008);
+        assert_eq!((others, has(&dump, 10)), (2, 1), "{name}");
+        // The program frees one block of 10 bytes by each function, and the other blocks of 10 bytes move.
+        let ended = |key: &str| number(&dump["statistics"][key]);
+        assert_eq!((ended("frees"), ended("reallocations")), (frees, 5), "{name}");
+        assert_eq!(dump["dropped"]["frees"], Value::Null, "{name}");
+    }
+}
+
 /// DMD hooks a library with its own allocator when the program first looks up one of the library's functions. The
 /// library stays loaded.
 #[test]
@@ -183,4 +252,27 @@ fn a_library_that_is_loaded_later() {
     assert_eq!(allocators[0]["place"], "own_allocator.so");
     assert_eq!((&allocators[0]["functions"], &allocators[0]["references"]), (&2.into(), &3.into()));
     assert_eq!(dump["dropped"]["frees"], Value::Null);
+}
+
+/// Threads load and unload libraries with allocators of their own while other threads allocate. DMD hooks these
+/// libraries through words, and keeps them loaded.
+#[test]
+fn libraries_that_threads_load_under_load() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["-shared", "-fPIC", "-fvisibility=hidden"];
+    let names = ["a.so", "b.so", "c.so", "d.so"];
+    names.iter().for_each(|name| drop(compile(folder.path(), "cc", "plugin_allocator.c", name, &flags)));
+    let program = c_program(folder.path(), "loads_under_load");
+    for round in 0..3 {
+        let file = folder.path().join("under_load.json");
+        let options = format!("--mode=live --stacks=full --dump-at-exit --quiet --output={}", file.display());
+        succeed(preloaded(&program, &options).args(names.map(|name| folder.path().join(name))));
+        let dump = read_dump(&file);
+        // A library's first calls may come before its hooks.
+        let early = has(&dump, 777);
+        assert!((1..=4 * 30).contains(&early), "{round}: {early}");
+        assert_eq!(has(&dump, 888), 4 * 30, "{round}: {}", dump["allocators"]);
+        assert_eq!(dump["allocators"].as_array().unwrap().len(), 4, "{round}: {}", dump["allocators"]);
+        assert_eq!(dump["dropped"]["frees"], Value::Null, "{round}");
+    }
 }

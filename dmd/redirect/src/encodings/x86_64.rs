@@ -68,6 +68,22 @@ pub fn is_instruction_end(code: &[u8], end: usize) -> bool {
     at == end
 }
 
+/// The number of bytes of the instructions at the start of `code` that each call runs: up to the first jump. A jump that
+/// always jumps is one of them; a conditional jump is not.
+pub fn straight_bytes(code: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        let rest = code.get(at..).unwrap_or_default();
+        let Some(length) = length(rest) else { return at };
+        match (rest[0], rest.get(1)) {
+            (0x70..=0x7f | 0xe0..=0xe3, _) | (0x0f, Some(0x80..=0x8f)) => return at,
+            (0xc2 | 0xc3 | 0xcc | 0xe9 | 0xeb, _) => return at + length,
+            (0xff, Some(modrm)) if matches!(modrm >> 3 & 7, 4 | 5) => return at + length,
+            _ => at += length,
+        }
+    }
+}
+
 /// The operands after the opcode of an instruction.
 #[derive(Clone, Copy)]
 struct Operands {
