@@ -75,6 +75,8 @@ mod series;
 mod text;
 mod view;
 
+#[cfg(feature = "http")]
+pub mod http;
 #[cfg(feature = "program")]
 pub mod launch;
 #[cfg(feature = "live")]

@@ -2,6 +2,7 @@
 
 /// Returns the name that differs from `name` in the fewest characters. `None` if every name differs in more than one
 /// character and in more than a quarter of the characters of `name`. Of equally near names, returns the first.
+#[cfg_attr(not(feature = "program"), allow(unreachable_pub, reason = "the program uses this function"))]
 pub fn nearest_name<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let wanted: Vec<char> = name.chars().collect();
     let most = (wanted.len() / 4).max(1);

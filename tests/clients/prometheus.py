@@ -18,6 +18,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 SECONDS = 60
 NAMES = 500
+DASHBOARD = Path(__file__).parents[2] / "docs/src/grafana-dashboard.json"
 TYPES = "application/openmetrics-text; version=1.0.0"
 
 
@@ -75,6 +76,12 @@ def check(server, program):
     [stored] = query('memory_report_bytes{path="explicit/greeted"}')
     [wanted] = [sample.value for sample in own if sample.labels.get("path") == "explicit/greeted"]
     assert int(stored["value"][1]) == wanted > NAMES * 24, (stored, wanted)
+    # Growth needs two scrapes.
+    wait("the second scrape", lambda: query("count_over_time(up[1m]) > 1"))
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    for expression in [target["expr"] for panel in panels for target in panel["targets"]]:
+        expression = expression.replace("$job", ".*").replace("$instance", ".*")
+        assert query(expression), f"the dashboard's query has no result: {expression}"
     return len(own)
 
 

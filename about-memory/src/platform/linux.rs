@@ -2,7 +2,7 @@
 
 #[cfg(feature = "program")]
 mod copy_listener;
-#[cfg(feature = "serve")]
+#[cfg(feature = "http")]
 mod private_socket;
 #[cfg(feature = "program")]
 mod program;
@@ -11,7 +11,7 @@ mod unpacked;
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
-#[cfg(feature = "serve")]
+#[cfg(feature = "http")]
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::UnixStream;
@@ -25,7 +25,7 @@ use super::{ConnectError, RunningProgram};
 
 #[cfg(feature = "program")]
 pub(crate) use copy_listener::{CopyConnection, CopyListener, wake_copy_listener};
-#[cfg(feature = "serve")]
+#[cfg(feature = "http")]
 pub(crate) use private_socket::PrivateSocket;
 #[cfg(feature = "program")]
 pub(crate) use program::{end_by_signal, end_like, ending_signal, is_executable, is_privileged, run_to_end};
@@ -33,7 +33,7 @@ pub(crate) use program::{end_by_signal, end_like, ending_signal, is_executable, 
 pub(crate) use unpacked::{folders_for_unpacked, unpack};
 
 /// Ends all pending `accept` calls of a socket, even if its address now leads to another socket.
-#[cfg(feature = "serve")]
+#[cfg(feature = "http")]
 pub(crate) fn end_accept(socket: &impl AsFd) {
     // A socket that does not listen has no pending `accept`.
     let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);

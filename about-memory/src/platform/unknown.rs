@@ -103,7 +103,7 @@ pub(crate) fn end_like(status: ExitStatus) -> ExitCode {
 }
 
 /// Ends one pending `accept` of a listener.
-#[cfg(feature = "serve")]
+#[cfg(feature = "http")]
 pub(crate) fn end_accept(listener: &std::net::TcpListener) {
     use std::net::{Ipv4Addr, TcpStream};
     // A listener without an address cannot accept connections.
@@ -116,11 +116,11 @@ pub(crate) fn end_accept(listener: &std::net::TcpListener) {
 }
 
 /// A Unix socket. This system has no Unix sockets.
-#[cfg(feature = "serve")]
+#[cfg(feature = "http")]
 #[derive(Debug)]
 pub(crate) enum PrivateSocket {}
 
-#[cfg(feature = "serve")]
+#[cfg(feature = "http")]
 impl PrivateSocket {
     pub(crate) fn bind(_: &Path) -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::response::HttpRefusal;
+use crate::http::HttpRefusal;
 use crate::session::{
     PathStep, PendingAnswer, QueryAnswer, RowWindow, SessionError, SnapshotInfo, TreeMapBox,
 };

@@ -11,18 +11,18 @@ use serde_json::json;
 use super::answers;
 use super::displays::Displays;
 use super::downloads::PendingDownloads;
-use super::guard::RequestGuard;
 use super::opening::StackOpening;
 use super::processes::{self, MeasureRequest, ProcessButtons, SnapshotProcesses};
 use super::recordings::ProcessRecordings;
 use super::reports::{self, ReportRequest, ServedReports};
-use super::request::{HttpMethod, HttpRequest};
-use super::response::{HttpRefusal, HttpResponse};
 use super::series::{SeriesRequest, SeriesSources};
 use super::snapshots::{SnapshotExport, SnapshotRequest};
 use super::stacks::{self, AllStacks, ServedStacks};
 use super::tickets::DownloadTickets;
 use super::types::AllTypes;
+use crate::http::RequestGuard;
+use crate::http::{HttpMethod, HttpRequest};
+use crate::http::{HttpRefusal, HttpResponse};
 use crate::session::{JobId, Session, SnapshotId, SnapshotInfo};
 use crate::temporary;
 
@@ -227,7 +227,7 @@ fn state(api: &PageApi) -> HttpResponse {
         .map(|(id, stacks)| json!({ "id": id, "title": stacks.title, "files": stacks.has_files(), "blocks": stacks.has_blocks() }));
     let snapshot = |info: &SnapshotInfo| answers::snapshot(info, api.taken.process_of(info.id));
     HttpResponse::json(&json!({
-        "seq": seq, "server": std::process::id(), "readOnly": api.guard.read_only, "anonymize": api.anonymize,
+        "seq": seq, "server": std::process::id(), "readOnly": api.guard.is_read_only(), "anonymize": api.anonymize,
         "snapshots": session.snapshots().iter().map(snapshot).collect::<Vec<_>>(),
         "reports": reports.collect::<Vec<_>>(),
         "stacks": stacks.collect::<Vec<_>>(),

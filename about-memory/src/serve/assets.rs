@@ -1,6 +1,6 @@
 //! The page, without data and token. `npm run build` makes it from `ui/src/serve`.
 
-use super::response::{HttpResponse, ResponseBody};
+use crate::http::{HttpResponse, ResponseBody};
 
 const PAGE: &[u8] = include_bytes!("../../assets/serve.html");
 const SCRIPT: &[u8] = include_bytes!("../../assets/serve.js");

@@ -12,7 +12,7 @@ use serde::de::Error as _;
 use serde::{Deserialize as _, Deserializer};
 
 use super::answers::has_gone;
-use super::response::{HttpRefusal, HttpResponse};
+use crate::http::{HttpRefusal, HttpResponse};
 use crate::session::Session;
 
 /// Parses the format of stacks in a request.

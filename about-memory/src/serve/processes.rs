@@ -12,9 +12,9 @@ use serde_json::json;
 use super::opening::StackOpening;
 use super::recordings::ProcessRecordings;
 use super::reports::{Measurement, ReportRequest, ServedReports};
-use super::response::{HttpRefusal, HttpResponse};
 use super::stacks::{AllStacks, ServedStacks};
 use super::types::AllTypes;
+use crate::http::{HttpRefusal, HttpResponse};
 use crate::live::{self, AskOptions};
 use crate::session::{Session, SnapshotId};
 

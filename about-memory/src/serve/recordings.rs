@@ -14,8 +14,8 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::opening::StackOpening;
-use super::response::{HttpRefusal, HttpResponse};
 use super::stacks::{AllStacks, ServedStacks};
+use crate::http::{HttpRefusal, HttpResponse};
 use crate::live::{self, TrackingSession};
 use crate::session::Session;
 

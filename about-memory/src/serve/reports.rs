@@ -9,8 +9,8 @@ use memory_report::ReportSet;
 use memory_report::tree::Forest;
 use serde::Deserialize;
 
-use super::response::{HttpRefusal, HttpResponse};
 use super::served_list::{ServedEntry, ServedList};
+use crate::http::{HttpRefusal, HttpResponse};
 
 #[derive(Clone, Debug)]
 pub(super) struct ServedReport {

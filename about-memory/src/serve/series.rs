@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::processes::SnapshotProcesses;
 use super::reports::ServedReports;
-use super::response::{HttpRefusal, HttpResponse};
 use super::stacks::AllStacks;
+use crate::http::{HttpRefusal, HttpResponse};
 use crate::session::Session;
 use crate::{Series, SeriesOptions};
 

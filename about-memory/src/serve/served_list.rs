@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::response::HttpRefusal;
+use crate::http::HttpRefusal;
 use crate::session::Session;
 
 /// An entry of a [`ServedList`].

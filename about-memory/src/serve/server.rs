@@ -1,40 +1,32 @@
-//! The server: its thread, its connections and its end.
+//! The server: its options, its requests and its end.
 
-use std::io::{self, Read as _};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::io;
+use std::net::{SocketAddr, TcpStream};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use memory_report::ReportSet;
 
 use super::api::PageApi;
 use super::assets;
-use super::connections::{ConnectionPlace, ConnectionPlaces};
 use super::displays::Displays;
 use super::downloads::PendingDownloads;
-use super::guard::RequestGuard;
-use super::listening::{Listen, ServerSocket};
 use super::opening::{OpenedStacks, StackOpening};
 use super::processes::SnapshotProcesses;
 use super::recordings::ProcessRecordings;
 use super::reports::ServedReports;
-use super::request::{HttpMethod, HttpRequest};
-use super::response::{HttpRefusal, HttpResponse, refuse};
 use super::stacks::{AllStacks, ServedStacks};
 use super::stream;
 use super::tickets::DownloadTickets;
-use super::token::AccessToken;
 use super::types::{AllTypes, TypeTables};
+use crate::http::{
+    ConnectionHandler, ConnectionPlace, HttpMethod, HttpRefusal, HttpRequest, HttpResponse, HttpServer,
+    Listen, refuse,
+};
 use crate::session::{Session, SessionError, SnapshotId};
-
-/// The time that a client has to close a connection after its answer.
-const TIME_TO_CLOSE: Duration = Duration::from_millis(500);
-/// The time that a client has to accept a part of a response.
-const TIME_TO_TAKE: Duration = Duration::from_secs(30);
 
 /// Options of a server.
 #[derive(Clone, Debug)]
@@ -161,9 +153,7 @@ impl Drop for RunningRequest<'_> {
 #[derive(Debug)]
 pub struct Server {
     state: Arc<ServerState>,
-    listener: Arc<ServerSocket>,
-    address: SocketAddr,
-    thread: Option<JoinHandle<()>>,
+    http: HttpServer,
 }
 
 impl Server {
@@ -174,57 +164,54 @@ impl Server {
     /// Returns an error if the port or the path is in use, a host name is not valid, or the system provides no random
     /// bytes or no thread.
     pub fn start(session: Session, options: &ServeOptions) -> io::Result<Self> {
-        let listener = Arc::new(options.listen.open(options.port)?);
-        let address = listener.address(options.port)?;
         let is_remote = options.listen.is_remote();
-        let guard = RequestGuard {
-            names: options.listen.names(address),
-            token: AccessToken::new()?,
-            // Readers on other machines may only look, and see no private names.
-            read_only: options.read_only || is_remote,
-        };
-        let api = PageApi {
-            reports: ServedReports::new(session.clone(), options.keep),
-            stacks: AllStacks::new(session.clone(), options.keep),
-            session,
-            anonymize: options.anonymize || is_remote,
-            types: AllTypes::default(),
-            opening: StackOpening::default(),
-            recordings: ProcessRecordings::default(),
-            taken: SnapshotProcesses::default(),
-            tickets: DownloadTickets::default(),
-            displays: OnceLock::new(),
-            downloads: PendingDownloads::default(),
-            guard,
-            max_upload: options.max_upload,
-        };
-        let state = Arc::new(ServerState {
-            api,
-            is_over: AtomicBool::new(false),
-            use_: Mutex::new(ServerUse { asking: 0, last: Instant::now() }),
-        });
-        let (there, on) = (Arc::clone(&state), Arc::clone(&listener));
-        let connections = ConnectionPlaces::new()?;
-        let accept = move || accept(&on, &there, &connections);
-        let thread = thread::Builder::new().name("serve".to_owned()).spawn(accept)?;
-        Ok(Self { state, listener, address, thread: Some(thread) })
+        // Readers on other machines may only look, and see no private names.
+        let read_only = options.read_only || is_remote;
+        let (http, state) = HttpServer::start(&options.listen, options.port, read_only, |guard| {
+            let api = PageApi {
+                reports: ServedReports::new(session.clone(), options.keep),
+                stacks: AllStacks::new(session.clone(), options.keep),
+                session,
+                anonymize: options.anonymize || is_remote,
+                types: AllTypes::default(),
+                opening: StackOpening::default(),
+                recordings: ProcessRecordings::default(),
+                taken: SnapshotProcesses::default(),
+                tickets: DownloadTickets::default(),
+                displays: OnceLock::new(),
+                downloads: PendingDownloads::default(),
+                guard,
+                max_upload: options.max_upload,
+            };
+            ServerState {
+                api,
+                is_over: AtomicBool::new(false),
+                use_: Mutex::new(ServerUse { asking: 0, last: Instant::now() }),
+            }
+        })?;
+        Ok(Self { state, http })
     }
 
     /// Returns the address that the server listens on or, with a Unix socket, the address from which ssh forwards.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.http.address()
     }
 
     /// Returns the address of the page, with the token. The token permits all requests, so the address must be kept
     /// secret.
     pub fn url(&self) -> String {
-        let RequestGuard { names, token, .. } = &self.state.api.guard;
-        format!("http://{}:{}/#token={}", names.first(), self.address.port(), token.as_str())
+        self.state.api.guard.url()
     }
 
     /// Adds reports that the page shows.
     pub fn add_report(&self, title: impl Into<String>, set: ReportSet) {
-        self.state.api.reports.give(title.into(), set, Vec::new());
+        self.open_report(title, set);
+    }
+
+    /// Adds reports that the page shows. Returns the address of their view, with the token.
+    pub fn open_report(&self, title: impl Into<String>, set: ReportSet) -> String {
+        let id = self.state.api.reports.give(title.into(), set, Vec::new());
+        format!("{}&report={id}", self.url())
     }
 
     /// Adds a measurement of processes. The page can repeat it.
@@ -289,56 +276,19 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.state.is_over.store(true, Ordering::SeqCst);
         self.state.api.session.close();
-        // The server's thread waits for a connection, so it is woken up.
-        self.listener.wake();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 
-fn accept(listener: &ServerSocket, state: &Arc<ServerState>, connections: &ConnectionPlaces) {
-    loop {
-        let stream = listener.accept();
-        if state.is_over.load(Ordering::SeqCst) {
-            return;
-        }
-        // A connection that ended before it was accepted must not end the server.
-        let Ok(stream) = stream else {
-            thread::sleep(Duration::from_millis(10));
-            continue;
+impl ConnectionHandler for ServerState {
+    fn serve(&self, place: &ConnectionPlace, stream: &mut TcpStream) {
+        let mut asking = None;
+        // A client that closes its connection loses only its own answer.
+        let _ = match answer(self, place, stream, &mut asking) {
+            Ok(Some(response)) => response.write(stream),
+            Ok(None) => Ok(()),
+            Err(refusal) => refuse(&refusal, stream),
         };
-        let _ = stream.set_write_timeout(Some(TIME_TO_TAKE));
-        let _ = stream.set_nodelay(true);
-        let Some((place, mut stream)) = connections.place(stream) else { continue };
-        let there = Arc::clone(state);
-        let work = move || serve(&there, &place, &mut stream);
-        // If no thread can be started, the connection is closed.
-        let _ = thread::Builder::new().name("connection".to_owned()).spawn(work);
-    }
-}
-
-fn serve(state: &ServerState, place: &ConnectionPlace, stream: &mut TcpStream) {
-    let mut asking = None;
-    // A client that closes its connection loses only its own answer.
-    let _ = match answer(state, place, stream, &mut asking) {
-        Ok(Some(response)) => response.write(stream),
-        Ok(None) => Ok(()),
-        Err(refusal) => refuse(&refusal, stream),
-    };
-    drop(asking);
-    // Closing a connection with unread bytes would discard the answer before the client reads it.
-    let _ = stream.shutdown(Shutdown::Write);
-    let end = Instant::now() + TIME_TO_CLOSE;
-    let mut rest = [0; 4096];
-    loop {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
-            return;
-        }
-        if !matches!(stream.read(&mut rest), Ok(1..)) {
-            return;
-        }
+        drop(asking);
     }
 }
 

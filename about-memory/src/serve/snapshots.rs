@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::answers;
 use super::downloads::{PendingDownloads, stacks_format};
-use super::response::{HttpRefusal, HttpResponse};
+use crate::http::{HttpRefusal, HttpResponse};
 use crate::session::{Query, QueryAnswer, RowsOptions, Session, SnapshotId, SuspectClass};
 
 /// A query, and the rows that the answer must contain.

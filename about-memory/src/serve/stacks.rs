@@ -19,9 +19,9 @@ use super::answers::has_gone;
 use super::downloads::{PendingDownloads, stacks_format};
 use super::opening::{OpenedStacks, ReadBlocks, StackOpening, WriteStacks, write_suggestions};
 use super::reports::now;
-use super::response::{HttpRefusal, HttpResponse};
 use super::served_list::{ServedEntry, ServedList};
 use crate::HtmlOptions;
+use crate::http::{HttpRefusal, HttpResponse};
 use crate::session::Session;
 
 #[derive(Clone)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::response::{BodyLength, head};
+use crate::http::{BodyLength, head};
 use crate::session::{EventSubject, Session, SessionEvent};
 
 /// While computations run, the page gets their progress at this interval.

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::stacks;
-use super::token::AccessToken;
+use crate::http::AccessToken;
 
 const TIME: Duration = Duration::from_secs(60);
 /// At most this many unused tickets exist.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::answers;
-use super::response::{HttpRefusal, HttpResponse};
+use crate::http::{HttpRefusal, HttpResponse};
 use crate::session::{Session, SessionError, SnapshotId};
 
 /// The tables of a typed heap, which the page shows beside its snapshot.

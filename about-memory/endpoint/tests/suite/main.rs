@@ -4,6 +4,7 @@
 
 mod accepted;
 mod bounds;
+mod dashboard;
 mod differences;
 mod paths;
 mod program;

@@ -4,13 +4,13 @@ const KEY = "about-memory-token";
 
 /**
  * Moves the token from the address to the storage of the session, so that neither the history nor a copied link
- * contains it. Returns the stored token.
+ * contains it. Returns the stored token. The address may name a report to show.
  */
 export function takeToken(): string {
-  const given = /^#token=([0-9a-f]{64})$/.exec(location.hash);
+  const given = /^#token=([0-9a-f]{64})(?:&report=(\d+))?$/.exec(location.hash);
   if (given) {
     sessionStorage.setItem(KEY, given[1]);
-    history.replaceState(null, "", "#/");
+    history.replaceState(null, "", given[2] ? `#/report/${given[2]}` : "#/");
   }
   return sessionStorage.getItem(KEY) ?? "";
 }

@@ -1,5 +1,5 @@
-// Amounts over reports as lines with axes. Marks across the lines show the reader's marks, and the times of stacks and
-// snapshots.
+// Amounts over reports as lines with axes. Marks across the lines show the reader's marks, and other times, such as those
+// of stacks and snapshots.
 
 import { draw, setName } from "../widgets/elements";
 import { bytes, count } from "../text/format";
@@ -17,14 +17,18 @@ export interface SeriesReport {
   /** The time of the measurement, in milliseconds since 1970; `null` for a file. */
   time: number | null;
   mark: boolean;
+  /** The text of the tooltip, in place of number and title. */
+  about?: string;
 }
 
-/** Stacks or a heap snapshot that was taken of a process. */
-export interface SeriesCapture {
-  kind: "stacks" | "snapshot";
-  id: number;
-  title: string;
+/** A line across the chart with a link. */
+export interface ChartMark {
+  /** The time in milliseconds since 1970. */
   time: number;
+  text: string;
+  title: string;
+  /** The address that the link leads to. */
+  to: string;
 }
 
 export interface SeriesLine {
@@ -33,7 +37,7 @@ export interface SeriesLine {
   amounts: (number | null)[];
 }
 
-const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+export const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 export const amountText = (amount: number, units: string) => (units === "BYTES" ? bytes(amount) : count(amount));
 
 function element(parent: Element, name: string, attributes: Record<string, string | number>, text = ""): SVGElement {
@@ -42,7 +46,10 @@ function element(parent: Element, name: string, attributes: Record<string, strin
   return made;
 }
 
-export function chart(lines: SeriesLine[], reports: SeriesReport[], taken: SeriesCapture[], width: number): SVGElement {
+const named = ({ id, title, about }: SeriesReport) => about ?? `${id}. ${title}`;
+
+/** Draws a chart. `times` formats the times of the axis. */
+export function chart(lines: SeriesLine[], reports: SeriesReport[], marks: ChartMark[], width: number, clockOfAxis = clock): SVGElement {
   const svg = draw("svg", { width, height: HEIGHT, role: "group" });
   setName(svg, `Lines of ${lines.map(({ path }) => path).join(", ")}; the table has the amounts.`);
   const { units } = lines[0];
@@ -63,24 +70,24 @@ export function chart(lines: SeriesLine[], reports: SeriesReport[], taken: Serie
   // Both ends have a text. Between them are as many texts as fit.
   const end = reports.length - 1;
   let before = -Infinity;
-  reports.forEach(({ id, time, title }, report) => {
+  reports.forEach((one, report) => {
     const at = x(report);
     if (report > 0 && (at - before < WIDE || (report < end && x(end) - at < WIDE))) return;
     before = at;
-    const text = time === null ? title : clock.format(time);
+    const text = one.time === null ? one.title : clockOfAxis.format(one.time);
     const anchor = report === end && report > 0 ? "end" : report === 0 && reports.length > 1 ? "start" : "middle";
     const label = element(svg, "text", { x: at, y: HEIGHT - 6, "text-anchor": anchor }, shortText(text));
-    element(label, "title", {}, `${id}. ${title}`);
+    element(label, "title", {}, named(one));
   });
-  drawMarks(svg, reports, taken, isTimed ? across : null, x, bottom, right);
+  drawMarks(svg, reports, marks, isTimed ? across : null, x, bottom, right);
   const ends: { at: number; text: string }[] = [];
   lines.forEach(({ path, amounts }, place) => {
     const points = amounts.flatMap((amount, report) => (amount === null ? [] : [{ x: x(report), y: y(amount), amount, report }]));
     element(svg, "polyline", { class: `s${place}`, points: points.map((point) => `${point.x.toFixed(1)},${point.y.toFixed(1)}`).join(" ") });
     for (const point of points) {
-      const dot = element(svg, "circle", { class: `s${place}`, cx: point.x.toFixed(1), cy: point.y.toFixed(1), r: 3 });
-      const { id, time, title } = reports[point.report];
-      element(dot, "title", {}, `${path}: ${amountText(point.amount, units)} in ${id}. ${title}${time === null ? "" : ` at ${clock.format(time)}`}`);
+      const dot = element(svg, "circle", { class: `s${place}`, cx: point.x.toFixed(1), cy: point.y.toFixed(1), r: points.length > 60 ? 1 : 3 });
+      const { time } = reports[point.report];
+      element(dot, "title", {}, `${path}: ${amountText(point.amount, units)} in ${named(reports[point.report])}${time === null ? "" : ` at ${clockOfAxis.format(time)}`}`);
     }
     const end = points[points.length - 1];
     if (end?.report === reports.length - 1) ends.push({ at: end.y, text: amountText(end.amount, units) });
@@ -99,22 +106,19 @@ export function chart(lines: SeriesLine[], reports: SeriesReport[], taken: Serie
 
 const shortText = (text: string) => (text.length > 16 ? `${text.slice(0, 15)}…` : text);
 
-/** Draws lines across the chart, with links to the marks, stacks and snapshots that were made at these times. */
+/** Draws lines across the chart, with links to the reader's marks, and to what `marks` lead to. */
 function drawMarks(
   svg: SVGElement,
   reports: SeriesReport[],
-  taken: SeriesCapture[],
+  marks: ChartMark[],
   across: ((time: number) => number) | null,
   x: (report: number) => number,
   bottom: number,
   right: number,
 ) {
   const all = reports.flatMap(({ id, title, mark }, report) => (mark ? [{ at: x(report), text: `mark ${id}`, title, to: link(["report", id]) }] : []));
-  // Without times, the position of stacks and snapshots among the reports is unknown.
-  for (const { kind, id, title, time } of across ? taken : []) {
-    const to = kind === "stacks" ? link(["stacks", id]) : link(["memory", id, "census"]);
-    all.push({ at: across!(time), text: `${kind} ${id}`, title: `${title} at ${clock.format(time)}`, to });
-  }
+  // Without times, the position of other marks among the reports is unknown.
+  for (const { time, text, title, to } of across ? marks : []) all.push({ at: across!(time), text, title, to });
   let before = -Infinity;
   for (const { at, text, title, to } of all.sort((a, b) => a.at - b.at)) {
     if (at < LEFT - 1 || at > right + 1) continue;

@@ -2,7 +2,7 @@
 
 import { brief, create, setName, setText, setTip, words } from "../widgets/elements";
 import type { Api, ServerState } from "./api";
-import { amountText, chart, type SeriesLine, type SeriesReport, type SeriesCapture } from "./chart";
+import { amountText, chart, type ChartMark, clock, type SeriesLine, type SeriesReport } from "./chart";
 import { choice, field } from "../widgets/controls";
 import { count } from "../text/format";
 import { exportMenu, type ExportFile } from "./export_menu";
@@ -83,6 +83,19 @@ export function seriesPage(main: HTMLElement, api: Api, state: ServerState, rout
   };
 }
 
+/** Stacks or a heap snapshot that was taken of a process. */
+interface SeriesCapture {
+  kind: "stacks" | "snapshot";
+  id: number;
+  title: string;
+  time: number;
+}
+
+function markOf({ kind, id, title, time }: SeriesCapture): ChartMark {
+  const to = kind === "stacks" ? link(["stacks", id]) : link(["memory", id, "census"]);
+  return { time, text: `${kind} ${id}`, title: `${title} at ${clock.format(time)}`, to };
+}
+
 const text = (amount: number | null, units: string) => (amount === null ? "" : amountText(amount, units));
 
 function show(body: HTMLElement, { reports, rows, taken, leftOut }: Series, width: number, showStatus: ShowStatus) {
@@ -131,7 +144,7 @@ function show(body: HTMLElement, { reports, rows, taken, leftOut }: Series, widt
   const { activeElement } = document;
   const focused = activeElement && body.contains(activeElement) ? activeElement.getAttribute("href") : null;
   const { scrollTop, scrollLeft } = body;
-  body.replaceChildren(chart(drawn, reports, taken, width), table);
+  body.replaceChildren(chart(drawn, reports, taken.map(markOf), width), table);
   body.scrollTo(scrollLeft, scrollTop);
   if (focused !== null) [...body.querySelectorAll<HTMLElement>("a")].find((one) => one.getAttribute("href") === focused)?.focus({ preventScroll: true });
   showStatus(`${count(rows.length)} rows${leftOut > 0 ? `, ${count(leftOut)} small ones left out` : ""}`, false);

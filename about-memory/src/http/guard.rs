@@ -1,20 +1,45 @@
-//! Decides which requests are accepted. The checks are in the order of the documentation of [`serve`](super).
+//! Decides which requests are accepted. The checks are in the order of the documentation of [`http`](super).
 
-use super::listening::HostNames;
+use std::io;
+use std::net::SocketAddr;
+
+use super::listening::{HostNames, Listen};
 use super::request::{HttpMethod, HttpRequest};
 use super::response::HttpRefusal;
 use super::token::AccessToken;
 
+/// Decides which requests a server answers.
 #[derive(Debug)]
-pub(super) struct RequestGuard {
-    pub(super) names: HostNames,
-    pub(super) token: AccessToken,
-    pub(super) read_only: bool,
+pub struct RequestGuard {
+    names: HostNames,
+    port: u16,
+    token: AccessToken,
+    read_only: bool,
 }
 
 impl RequestGuard {
+    /// Accepts requests to a server at `address`, with a new token.
+    pub(super) fn new(listen: &Listen, address: SocketAddr, read_only: bool) -> io::Result<Self> {
+        let (names, port) = (listen.names(address), address.port());
+        Ok(Self { names, port, token: AccessToken::new()?, read_only })
+    }
+
+    /// Returns the address of the page, with the token.
+    pub fn url(&self) -> String {
+        format!("http://{}:{}/#token={}", self.names.first(), self.port, self.token.as_str())
+    }
+
+    /// Whether the server changes nothing.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
     /// Checks a request that has passed the checks of size and method.
-    pub(super) fn check(&self, request: &HttpRequest) -> Result<(), HttpRefusal> {
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason why the server does not answer the request.
+    pub fn check(&self, request: &HttpRequest) -> Result<(), HttpRefusal> {
         let host = match request.header("host")? {
             Some(host) if self.names.has(host) => host,
             _ => {
@@ -61,7 +86,11 @@ impl RequestGuard {
     }
 
     /// Refuses a request that changes something, if the server is read-only.
-    pub(super) fn change(&self) -> Result<(), HttpRefusal> {
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal.
+    pub fn change(&self) -> Result<(), HttpRefusal> {
         match self.read_only {
             true => Err(HttpRefusal::new(403, "the server is read-only")),
             false => Ok(()),

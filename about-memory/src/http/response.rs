@@ -10,19 +10,21 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 
 /// The reason why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct HttpRefusal {
+pub struct HttpRefusal {
     /// The HTTP status; 0 if the client has closed the connection.
-    pub(super) status: u16,
-    pub(super) message: String,
+    pub status: u16,
+    /// The reason for the user.
+    pub message: String,
 }
 
 impl HttpRefusal {
-    pub(super) fn new(status: u16, message: impl Into<String>) -> Self {
+    /// Creates a refusal.
+    pub fn new(status: u16, message: impl Into<String>) -> Self {
         Self { status, message: message.into() }
     }
 
     /// Creates the refusal for a client that has closed the connection.
-    pub(super) fn gone() -> Self {
+    pub fn gone() -> Self {
         Self::new(0, "")
     }
 }
@@ -31,28 +33,37 @@ impl HttpRefusal {
 type BodyWriter = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send>;
 
 /// The body of a response.
-pub(super) enum ResponseBody {
+pub enum ResponseBody {
+    /// Bytes of this answer.
     Bytes(Vec<u8>),
+    /// A part of the page.
     Static(&'static [u8]),
     /// A file with its name, which the browser saves.
     Download(String, BodyWriter),
 }
 
-pub(super) struct HttpResponse {
-    pub(super) media_type: &'static str,
-    pub(super) body: ResponseBody,
+/// A response with the status 200.
+#[derive(Debug)]
+pub struct HttpResponse {
+    /// The value of `Content-Type`.
+    pub media_type: &'static str,
+    /// The body.
+    pub body: ResponseBody,
 }
 
 impl HttpResponse {
-    pub(super) fn json(value: &serde_json::Value) -> Self {
+    /// Returns JSON.
+    pub fn json(value: &serde_json::Value) -> Self {
         Self { media_type: "application/json", body: ResponseBody::Bytes(value.to_string().into_bytes()) }
     }
 
-    pub(super) fn bytes(bytes: Vec<u8>) -> Self {
+    /// Returns bytes.
+    pub fn bytes(bytes: Vec<u8>) -> Self {
         Self { media_type: "application/octet-stream", body: ResponseBody::Bytes(bytes) }
     }
 
-    pub(super) fn download(
+    /// Returns a file, which the browser saves. `writer` runs while the file is sent.
+    pub fn download(
         name: impl Into<String>,
         writer: impl FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'static,
     ) -> Self {
@@ -60,7 +71,12 @@ impl HttpResponse {
         Self { media_type: "application/octet-stream", body }
     }
 
-    pub(super) fn write(self, stream: &mut TcpStream) -> io::Result<()> {
+    /// Sends the response.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the client has closed the connection.
+    pub fn write(self, stream: &mut TcpStream) -> io::Result<()> {
         match self.body {
             ResponseBody::Bytes(bytes) => {
                 head(stream, 200, self.media_type, BodyLength::Known(bytes.len()), None)?;
@@ -102,16 +118,28 @@ impl Write for ChunkWriter<'_> {
     }
 }
 
+impl core::fmt::Debug for ResponseBody {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("ResponseBody")
+    }
+}
+
 /// How a client finds the end of a body.
-pub(super) enum BodyLength {
+pub(crate) enum BodyLength {
     Known(usize),
     /// The body ends with an empty chunk.
     Chunks,
     /// The body ends when the connection closes.
+    #[cfg(feature = "serve")]
     Connection,
 }
 
-pub(super) fn refuse(refusal: &HttpRefusal, stream: &mut TcpStream) -> io::Result<()> {
+/// Sends a refusal.
+///
+/// # Errors
+///
+/// Returns an error if the client has closed the connection.
+pub fn refuse(refusal: &HttpRefusal, stream: &mut TcpStream) -> io::Result<()> {
     if refusal.status == 0 {
         return Ok(());
     }
@@ -121,7 +149,7 @@ pub(super) fn refuse(refusal: &HttpRefusal, stream: &mut TcpStream) -> io::Resul
 }
 
 /// Writes the head of a response.
-pub(super) fn head(
+pub(crate) fn head(
     stream: &mut TcpStream,
     status: u16,
     media_type: &str,
@@ -149,6 +177,7 @@ pub(super) fn head(
     let length = match length {
         BodyLength::Known(length) => format!("Content-Length: {length}\r\n"),
         BodyLength::Chunks => "Transfer-Encoding: chunked\r\n".to_owned(),
+        #[cfg(feature = "serve")]
         BodyLength::Connection => String::new(),
     };
     // The names of downloads are made of letters, digits and `-._`.

@@ -90,14 +90,14 @@ impl ConnectionPlaces {
 
 /// A place for a connection. Dropping it frees the place, even after a panic.
 #[derive(Debug)]
-pub(super) struct ConnectionPlace {
+pub struct ConnectionPlace {
     places: Arc<Mutex<PlaceCounts>>,
     number: u64,
 }
 
 impl ConnectionPlace {
     /// Called when the client has shown the token. The connection then keeps its place.
-    pub(super) fn keep(&self) {
+    pub fn keep(&self) {
         lock(&self.places).strangers.remove(&self.number);
     }
 }

@@ -14,31 +14,42 @@ const TIME_FOR_HEAD: Duration = Duration::from_secs(10);
 /// The longest pause while a body arrives.
 const TIME_FOR_BODY: Duration = Duration::from_secs(10);
 
+/// The method of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HttpMethod {
+pub enum HttpMethod {
+    /// Reads.
     Get,
+    /// Sends JSON.
     Post,
+    /// Sends a file.
     Put,
+    /// Removes.
     Delete,
 }
 
 /// A request without its body.
 #[derive(Debug)]
-pub(super) struct HttpRequest {
-    pub(super) method: HttpMethod,
+pub struct HttpRequest {
+    /// The method.
+    pub method: HttpMethod,
     /// The path, without the query.
-    pub(super) path: String,
-    pub(super) query: String,
+    pub path: String,
+    /// The query, not decoded.
+    pub query: String,
     headers: Vec<(String, Vec<u8>)>,
     /// The length of the body.
-    pub(super) length: u64,
+    pub length: u64,
     /// The start of the body, received with the head.
     rest: Vec<u8>,
 }
 
 impl HttpRequest {
     /// Reads the head of a request.
-    pub(super) fn read(stream: &mut TcpStream) -> Result<Self, HttpRefusal> {
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal for a head that is late, too long or malformed.
+    pub fn read(stream: &mut TcpStream) -> Result<Self, HttpRefusal> {
         let until = Instant::now() + TIME_FOR_HEAD;
         let mut bytes = Vec::new();
         loop {
@@ -120,7 +131,11 @@ impl HttpRequest {
 
     /// Returns the value of a header; `None` if the header is missing. A repeated header is an error, because headers
     /// decide about access.
-    pub(super) fn header(&self, name: &str) -> Result<Option<&[u8]>, HttpRefusal> {
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal for a repeated header.
+    pub fn header(&self, name: &str) -> Result<Option<&[u8]>, HttpRefusal> {
         let mut values = self.headers.iter().filter(|(known, _)| known == name);
         let first = values.next();
         match values.next() {
@@ -130,13 +145,13 @@ impl HttpRequest {
     }
 
     /// Returns the value of a parameter of the query, without decoding. Numbers and plain words need no decoding.
-    pub(super) fn parameter(&self, name: &str) -> Option<&str> {
+    pub fn parameter(&self, name: &str) -> Option<&str> {
         let pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
         pairs.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
     /// Returns the decoded text of a parameter, at most 200 characters.
-    pub(super) fn text(&self, name: &str) -> Option<String> {
+    pub fn text(&self, name: &str) -> Option<String> {
         let raw = self.parameter(name)?.as_bytes();
         let mut bytes = Vec::new();
         let mut at = 0;
@@ -157,7 +172,11 @@ impl HttpRequest {
     }
 
     /// Returns a reader of the body while it arrives. A body of more than `most` bytes is refused.
-    pub(super) fn body<'a>(
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal.
+    pub fn body<'a>(
         &'a self,
         stream: &'a mut TcpStream,
         most: u64,

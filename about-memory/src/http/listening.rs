@@ -34,7 +34,7 @@ pub enum Listen {
 
 impl Listen {
     /// Whether other machines reach the server.
-    pub(super) fn is_remote(&self) -> bool {
+    pub fn is_remote(&self) -> bool {
         matches!(self, Self::Remote { .. })
     }
 
