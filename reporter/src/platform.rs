@@ -12,6 +12,8 @@ mod linux;
 pub use c_malloc::CUsableSize;
 #[cfg(feature = "live")]
 pub use error::ListenError;
+#[cfg(target_os = "linux")]
+pub use linux::{BoundKind, MemoryBound, MemoryGroups, tightest_bound};
 #[cfg(all(target_os = "linux", feature = "live"))]
 pub use linux::{ThreadHost, host_threads};
 #[cfg(all(not(target_os = "linux"), feature = "live"))]
@@ -84,6 +86,29 @@ pub(crate) struct CHeap {
     pub(crate) allocated: u64,
     /// The bytes that the library has taken from the system.
     pub(crate) committed: u64,
+}
+
+/// Amounts of the process's memory group (cgroup), in bytes except for the events.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct GroupAmounts {
+    pub(crate) current: Option<u64>,
+    /// The least limit of the group and of all groups around it.
+    pub(crate) max: Option<u64>,
+    pub(crate) peak: Option<u64>,
+    pub(crate) anon: Option<u64>,
+    pub(crate) file: Option<u64>,
+    pub(crate) kernel: Option<u64>,
+    /// The counts of `high`, `max`, `oom` and `oom_kill`.
+    pub(crate) events: [Option<u64>; 4],
+}
+
+/// The shares of the last ten seconds in which tasks waited for memory, in hundredths of a percent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MemoryStalls {
+    /// At least one task waited.
+    pub(crate) some: Option<u64>,
+    /// All tasks waited.
+    pub(crate) full: Option<u64>,
 }
 
 /// Sizes of the process, in bytes.

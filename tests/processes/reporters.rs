@@ -128,10 +128,10 @@ fn built_in_reports_come_first_and_others_by_name() {
     let _alone = alone();
     let set = collect_reports(&CollectOptions::new());
     let reporters: Vec<_> = set.runs().iter().map(|run| run.reporter.as_str()).collect();
-    assert_eq!(reporters[..5], ["heap", "process", "threads", "memory-reporter", "dmd"]);
-    let mut sorted = reporters[5..].to_vec();
+    assert_eq!(reporters[..6], ["heap", "process", "threads", "memory-reporter", "dmd", "cgroup"]);
+    let mut sorted = reporters[6..].to_vec();
     sorted.sort_unstable();
-    assert_eq!(reporters[5..], sorted);
+    assert_eq!(reporters[6..], sorted);
     assert!(reporters.contains(&"a-linked-reporter"));
 }
 

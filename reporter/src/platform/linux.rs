@@ -5,6 +5,8 @@ mod background;
 mod fork;
 #[cfg(feature = "live")]
 mod local_socket;
+mod memory_bounds;
+mod memory_groups;
 #[cfg(feature = "live")]
 mod private_folder;
 mod proc;
@@ -24,6 +26,9 @@ pub(crate) use background::{
 pub(crate) use fork::at_fork;
 #[cfg(feature = "live")]
 pub(crate) use local_socket::{Peer, SocketListener};
+pub use memory_bounds::{BoundKind, MemoryBound, tightest_bound};
+pub(crate) use memory_bounds::{group_amounts, memory_stalls};
+pub use memory_groups::MemoryGroups;
 #[cfg(feature = "live")]
 pub(crate) use private_folder::{
     check_private_folder, create_private_file, create_private_folder, make_private_folder, own_uid,

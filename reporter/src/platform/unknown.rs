@@ -4,7 +4,7 @@ use core::alloc::{GlobalAlloc as _, Layout};
 use core::ptr::NonNull;
 use std::alloc::System;
 
-use super::{CHeap, FoundSymbol, Mapping, StackUsage};
+use super::{CHeap, FoundSymbol, GroupAmounts, Mapping, MemoryStalls, StackUsage};
 
 pub(crate) fn c_heap() -> Option<CHeap> {
     None
@@ -65,6 +65,14 @@ pub(crate) fn resident_in(_: std::ops::Range<usize>) -> Option<u64> {
 
 pub(crate) fn page_tables() -> Option<u64> {
     None
+}
+
+pub(crate) fn group_amounts() -> GroupAmounts {
+    GroupAmounts::default()
+}
+
+pub(crate) fn memory_stalls() -> MemoryStalls {
+    MemoryStalls::default()
 }
 
 pub(crate) fn process_start() -> Option<u64> {

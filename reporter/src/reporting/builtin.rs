@@ -12,8 +12,8 @@ use super::reports::Reports;
 use super::{amounts, registry};
 
 /// The built-in reporters, in the order in which they run.
-pub(crate) fn reporters() -> [&'static dyn MemoryReporter; 5] {
-    [&HeapReporter, &ProcessReporter, &ThreadStacks, &RegistryReporter, &DmdReporter]
+pub(crate) fn reporters() -> [&'static dyn MemoryReporter; 6] {
+    [&HeapReporter, &ProcessReporter, &ThreadStacks, &RegistryReporter, &DmdReporter, &GroupReporter]
 }
 
 struct HeapReporter;
@@ -202,6 +202,60 @@ impl MemoryReporter for DmdReporter {
         for (name, bytes, description) in rows {
             let path = format!("explicit/dmd/{name}");
             out.report(path, Kind::NonHeap, Units::Bytes, amount(bytes), description);
+        }
+    }
+}
+
+/// The memory group (cgroup) of the process, and the time that tasks wait for memory. The names have no `/`: a tree
+/// would add the rows up, and the sum has no meaning.
+struct GroupReporter;
+
+impl MemoryReporter for GroupReporter {
+    fn name(&self) -> &str {
+        "cgroup"
+    }
+
+    fn collect_reports(&self, out: &mut Reports) {
+        let group = platform::group_amounts();
+        let rows = [
+            ("current", group.current, "Memory of all processes in this process's memory group."),
+            (
+                "max",
+                group.max,
+                "The limit of the memory group: the least limit of the group and of all groups around it.",
+            ),
+            ("peak", group.peak, "The largest amount of memory that the memory group had at once."),
+            ("anon", group.anon, "Memory of the memory group without a file: heaps, stacks and the like."),
+            (
+                "file",
+                group.file,
+                "Memory of the memory group that caches files; the kernel can free most of it.",
+            ),
+            ("kernel", group.kernel, "Memory of the memory group that the kernel needs for its own data."),
+        ];
+        for (name, bytes, description) in rows {
+            row(out, &format!("cgroup-{name}"), Units::Bytes, bytes, description);
+        }
+        let events = [
+            ("high", "Times that the kernel slowed the memory group down at its bound `memory.high`."),
+            ("max", "Times that the memory group was about to exceed its limit."),
+            ("oom", "Times that an allocation failed at the limit of the memory group."),
+            ("oom-kill", "Processes of the memory group that the kernel has killed for lack of memory."),
+        ];
+        for ((name, description), count) in events.into_iter().zip(group.events) {
+            row(out, &format!("cgroup-events-{name}"), Units::CountCumulative, count, description);
+        }
+        let stalls = platform::memory_stalls();
+        let rows = [
+            ("psi-some", stalls.some, "The share of the last ten seconds in which a task waited for memory."),
+            (
+                "psi-full",
+                stalls.full,
+                "The share of the last ten seconds in which all tasks waited for memory.",
+            ),
+        ];
+        for (path, share, description) in rows {
+            row(out, path, Units::Percentage, share, description);
         }
     }
 }
