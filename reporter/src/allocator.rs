@@ -145,7 +145,7 @@ unsafe impl<A: GlobalAlloc + UsableSize> GlobalAlloc for CountingAllocator<A> {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if tags::tag_of(pointer) != NO_TAG || tags::current() != NO_TAG && size > layout.size() {
+        if tags::tag_of(pointer) != NO_TAG || tags::current() != NO_TAG {
             // SAFETY: the caller guarantees a live block of `self` with this layout, and a valid size that is not 0.
             return unsafe { self.realloc_with_tag(pointer, layout, size) };
         }

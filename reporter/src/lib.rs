@@ -38,6 +38,7 @@
 //! - Reporting: a [`MemoryReporter`] puts reports into [`Reports`]. [`collect_reports`] and [`Collection`] make a
 //!   [`ReportSet`] of them, with a [`Warning`](memory_report::Warning) for each fault. Use [`tags`] for memory
 //!   without a type to measure, and [`counters`] for memory of foreign code.
+//! - Testing: a [`scope`](scopes) counts what a piece of code allocates, exactly, beside other threads.
 //! - Using: [`tree::Forest`] adds up a set, [`mod@file`] reads and writes it as Firefox does, and [`mod@diff`]
 //!   compares two sets. The crate [`memory_report`] contains these items. The module `live` answers requests while
 //!   the program runs.
@@ -99,7 +100,7 @@ pub use measure::size_tree::size_tree;
 pub use memory_reporter_derive::MallocSizeOf;
 pub use reporting::{
     LocalRegistration, MemoryReporter, Registration, Reports, amounts, counters, register_local,
-    register_strong, register_weak, tag, tags,
+    register_strong, register_weak, scopes, tag, tags,
 };
 
 /// For the macros and the derive of this crate, and for `heap-graph`, `dmd` and `memory-endpoint`. Do not use it

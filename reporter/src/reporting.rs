@@ -2,18 +2,28 @@
 //! code, and the reports that every program has.
 
 mod claims;
+mod contexts;
 mod conventions;
+mod counted_tags;
+mod heap_figures;
 mod macros;
 mod memory_reporter;
+mod open_guards;
+mod path_tags;
 mod reporter_name;
 mod reports;
 mod resident_map;
+mod scoped_future;
 mod stated;
+mod tag_limits;
+mod tag_names;
+mod tag_pause;
 mod tagged_future;
 mod wrapped;
 
 pub mod amounts;
 pub mod counters;
+pub mod scopes;
 pub mod tags;
 
 pub(crate) mod builtin;
@@ -32,7 +42,8 @@ pub use reports::Reports;
 pub use tags::tag;
 
 pub(crate) use claims::ByAmount;
+pub(crate) use contexts::{CountingTag, counting_tags, tag_paths};
 pub(crate) use conventions::is_explicit;
 pub(crate) use reporter_name::ReporterName;
 pub(crate) use resident_map::ResidentMap;
-pub(crate) use tags::{TagPaths, tag_paths};
+pub(crate) use tag_names::TagPaths;

@@ -50,3 +50,11 @@ fn a_collection_says_what_line_to_add() {
     assert!(warning.message.contains("memory_reporter::global_allocator!(std::alloc::System);"));
     assert!(!reports.usable_size_known());
 }
+
+#[test]
+fn a_scope_names_the_missing_line_and_never_returns_zero() {
+    let (kept, scope) = memory_reporter::scopes::Scope::measure(|| vec![1_u8; 100]);
+    let error = scope.figures().unwrap_err().to_string();
+    assert!(error.contains("memory_reporter::global_allocator!(std::alloc::System);"), "{error}");
+    drop(kept);
+}

@@ -2,7 +2,8 @@
 //!
 //! A thread has at most one current tag. A block that the thread allocates under a tag carries that tag until any
 //! thread frees the block. A block that grows or moves keeps its tag. The [`table`] contains the tag and the size of
-//! each block. Only a collection adds up the sizes, so an allocation does not need a counter for each tag.
+//! each block. Only a collection adds up the sizes, so an allocation does not need a counter for each tag. Tags that a
+//! program asks to count (scopes, limits) have figures in [`tallies`].
 //!
 //! Invariant: a block has a tag in the table if and only if its allocator received the layout that [`raised`] returns.
 //! Each hook looks up the tag before it passes on a layout, so the allocator always receives the same layout for a
@@ -10,10 +11,16 @@
 //!
 //! These functions run inside allocations: they do not allocate through the hook, hold a lock or panic.
 
+pub(crate) mod crossing;
+mod kept_pages;
+pub(crate) mod sites;
 mod table;
+pub(crate) mod tallies;
 
 use core::alloc::Layout;
 use core::cell::Cell;
+
+use tallies::ResizedBlock;
 
 /// A number from 1 to [`LAST_TAG`], or [`NO_TAG`].
 pub(crate) type TagNumber = u16;
@@ -74,13 +81,39 @@ pub(super) fn layout_of(block: *const u8, layout: Layout) -> Layout {
     }
 }
 
-/// Removes the tag of a block that is freed. Returns the layout that the allocator received for the block.
+/// Removes the tag of a block that is freed, and counts the end of the block. Returns the layout that the allocator
+/// received for the block.
 #[inline]
 pub(super) fn remove_at_end(block: *const u8, layout: Layout) -> Layout {
-    match table::remove(block.addr()) {
-        NO_TAG => layout,
-        _ => raised(layout).unwrap_or(layout),
+    let tag = table::remove(block.addr());
+    let acting = current();
+    if tag | acting == NO_TAG {
+        return layout;
     }
+    tallies::freed(tag, acting, layout.size());
+    if tag == NO_TAG { layout } else { raised(layout).unwrap_or(layout) }
+}
+
+/// This thread, as the owner of a record.
+#[inline]
+fn thread() -> usize {
+    CURRENT.with(|current| core::ptr::from_ref(current).addr())
+}
+
+/// Counts a new block of this thread's tag.
+#[inline]
+pub(super) fn count_new(tag: TagNumber, block: *const u8, layout: Layout, usable: usize) {
+    tallies::allocated(tag, block, layout.size(), usable);
+}
+
+/// Counts a block of this thread for which the table had no memory.
+pub(super) fn count_lost(tag: TagNumber) {
+    tallies::lost(tag);
+}
+
+/// Counts a change of a block's size.
+pub(super) fn count_resized(resized: &ResizedBlock) {
+    tallies::reallocated(current(), resized);
 }
 
 /// Sets the tag of a block of `bytes` usable bytes. Returns false if the system has no memory for the table.

@@ -2,6 +2,7 @@
 
 use core::alloc::{GlobalAlloc, Layout};
 
+use super::tags::tallies::ResizedBlock;
 use super::tags::{self, NO_TAG, TagNumber, raised};
 use super::{CountingAllocator, UsableSize, counters};
 
@@ -31,8 +32,10 @@ impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
             let bytes = unsafe { self.0.usable_size(pointer, raised) };
             if tags::add(pointer, tag, bytes) {
                 self.count_bytes(pointer, bytes);
+                tags::count_new(tag, pointer, layout, bytes);
                 return pointer;
             }
+            tags::count_lost(tag);
             // SAFETY: `self.0` has just returned the block for this layout, and no other code has its address.
             unsafe { self.0.dealloc(pointer, raised) };
         }
@@ -43,7 +46,7 @@ impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
     }
 
     /// Changes the size of a block. A block with a tag keeps its tag. A block without a tag gets the current tag of
-    /// the thread.
+    /// the thread if it grows.
     ///
     /// # Safety
     ///
@@ -55,15 +58,8 @@ impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
         // Remove the tag first: another thread may get the address as soon as the allocator has moved the block.
         let tag = tags::remove(pointer);
         if tag == NO_TAG {
-            // The layout of the old block may be too small for a tag, so the block cannot grow in place.
-            // SAFETY: the caller guarantees that `size` is not 0.
-            let moved = unsafe { self.alloc_with_tag(wanted, tags::current(), A::alloc) };
-            if !moved.is_null() {
-                // SAFETY: the caller guarantees a live block with the layout `layout`. The new block has the layout
-                // `wanted`, and does not overlap the old block.
-                unsafe { self.move_contents(pointer, layout, moved, wanted) };
-            }
-            return moved;
+            // SAFETY: the contract of this method is the contract of that method.
+            return unsafe { self.realloc_untagged(pointer, layout, wanted) };
         }
         let old = raised(layout).unwrap_or(layout);
         // SAFETY: the caller guarantees a live block of `self`. The block has a tag, so `self.0` allocated it with the
@@ -85,7 +81,16 @@ impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
         // SAFETY: `self.0` has just returned the block for this layout.
         let bytes = unsafe { self.0.usable_size(moved, new) };
         self.count_bytes(moved, bytes);
-        if tags::add(moved, tag, bytes) || new == wanted {
+        let has_tag = tags::add(moved, tag, bytes);
+        tags::count_resized(&ResizedBlock {
+            before: tag,
+            after: if has_tag { tag } else { NO_TAG },
+            block: moved,
+            old_size: layout.size(),
+            new_size: size,
+            usable: bytes,
+        });
+        if has_tag || new == wanted {
             return moved;
         }
         // A block without a tag needs the layout that the program passes when it frees the block.
@@ -99,6 +104,63 @@ impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
         // SAFETY: `self.0` has returned `moved` for `new` and `plain` for `wanted`; both are live.
         unsafe { self.move_contents(moved, new, plain, wanted) };
         plain
+    }
+
+    /// Changes the size of a block without a tag. A block that grows gets the current tag of the thread.
+    ///
+    /// # Safety
+    ///
+    /// The contract of `GlobalAlloc::realloc` applies, and the size of `wanted` is the new size.
+    unsafe fn realloc_untagged(&self, pointer: *mut u8, layout: Layout, wanted: Layout) -> *mut u8 {
+        let current = tags::current();
+        let mut after = NO_TAG;
+        let (mut moved, mut bytes) = (core::ptr::null_mut(), 0);
+        // The layout of the old block may be too small for a tag, so the block cannot grow in place.
+        if wanted.size() > layout.size()
+            && let Some(raised) = raised(wanted)
+        {
+            // SAFETY: the caller guarantees that the size is not 0, and `raised` is at least as large.
+            moved = unsafe { self.0.alloc(raised) };
+            if moved.is_null() {
+                return moved;
+            }
+            // SAFETY: `self.0` has just returned the block for this layout.
+            bytes = unsafe { self.0.usable_size(moved, raised) };
+            if tags::add(moved, current, bytes) {
+                after = current;
+                self.count_bytes(moved, bytes);
+                // SAFETY: the caller guarantees a live block with the layout `layout`. The new block is at least as
+                // large, and does not overlap the old block.
+                unsafe { self.move_contents(pointer, layout, moved, wanted) };
+            } else {
+                tags::count_lost(current);
+                // SAFETY: `self.0` has just returned the block for this layout, and no other code has its address.
+                unsafe { self.0.dealloc(moved, raised) };
+            }
+        }
+        if after == NO_TAG {
+            // SAFETY: the caller guarantees a live block of `self`; `self.0` allocated it with this layout.
+            let before = unsafe { self.0.usable_size(pointer, layout) };
+            // SAFETY: the caller guarantees a live block with this layout, which `self.0` allocated, and a valid size
+            // that is not 0.
+            moved = unsafe { self.0.realloc(pointer, layout, wanted.size()) };
+            if moved.is_null() {
+                return moved;
+            }
+            counters::freed(before);
+            // SAFETY: `self.0` has just returned the block for this layout.
+            bytes = unsafe { self.0.usable_size(moved, wanted) };
+            self.count_bytes(moved, bytes);
+        }
+        tags::count_resized(&ResizedBlock {
+            before: NO_TAG,
+            after,
+            block: moved,
+            old_size: layout.size(),
+            new_size: wanted.size(),
+            usable: bytes,
+        });
+        moved
     }
 
     /// Copies the contents of the block `from` to the block `to`, and frees `from`.

@@ -1,6 +1,6 @@
 //! For each tag, the bytes that reports have already counted. A reporter's report takes precedence over a tag.
 
-use crate::allocator::tags::{TagNumber, TaggedBlock};
+use crate::allocator::tags::{TagNumber, TaggedBlock, tallies};
 
 /// Allocators round the size of a block up by at most a quarter plus this many bytes.
 const MOST_SLOP: usize = 24;
@@ -22,7 +22,8 @@ impl TaggedBytes {
     #[cold]
     pub(crate) fn add_found(&mut self, block: Option<TaggedBlock>) {
         if let Some(block) = block {
-            add(&mut self.0.get_or_insert_default().current, block.tag.into(), block.bytes);
+            let path = tallies::path_of(block.tag);
+            add(&mut self.0.get_or_insert_default().current, path.into(), block.bytes);
         }
     }
 

@@ -15,7 +15,7 @@ use crate::allocator::declared;
 use crate::engine_abi::{is_known, mark_on_alloc};
 
 use super::isolation;
-use super::tags::TagPause;
+use super::tag_pause::TagPause;
 
 /// A count of allocated bytes. The code that allocates and frees must update it.
 ///

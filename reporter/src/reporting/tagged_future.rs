@@ -4,7 +4,7 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
-use super::tags::TaggedFuture;
+use super::path_tags::TaggedFuture;
 
 #[allow(unsafe_code, reason = "projects a pin to a field")]
 impl<F: Future> Future for TaggedFuture<F> {

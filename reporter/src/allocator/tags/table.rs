@@ -23,11 +23,9 @@
 //! step. If the bits are in several words, the thread sets the first granule last, and clears the first granule before
 //! the last granule. A reader on another thread reads the first granule again after all other granules.
 
-use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
-use crate::platform::{return_pages, zeroed_pages};
-
+use super::kept_pages::{KeptPages, ZeroValid};
 use super::{NO_TAG, TagNumber, TaggedBlock};
 
 /// The bytes of memory that two bits cover.
@@ -37,8 +35,8 @@ pub(super) const UNIT: usize = GRANULE / 2;
 /// The size of the smallest block that reaches into a second granule.
 pub(super) const LEAST_SIZE: usize = GRANULE + UNIT;
 
-/// The largest tag. A value has 15 bits for the tag, and one bit for a half full last granule.
-pub(super) const LAST_TAG: TagNumber = TagNumber::MAX >> 1;
+/// The largest tag. A value has 16 bits for the tag, and one bit for a half full last granule.
+pub(super) const LAST_TAG: TagNumber = TagNumber::MAX - 1;
 
 /// Addresses have 48 bits. Some systems use the higher bits for their own tags.
 const ADDRESS_BITS: u32 = if usize::BITS < 48 { usize::BITS } else { 48 };
@@ -56,7 +54,8 @@ const PAGE_WORDS: usize = PAGE / size_of::<u64>();
 /// The number of granules on a page. These granules share the lanes of the page.
 const LANE_GRANULES: usize = PAGE / GRANULE;
 const LANES: usize = 3;
-const LANE_BITS: usize = 16;
+const LANE_BITS: usize = 17;
+const LANE_MASK: u64 = (1 << LANE_BITS) - 1;
 /// The code of a block whose value has no lane.
 const DETAILED: u64 = 3;
 
@@ -65,14 +64,6 @@ const D: u64 = 2;
 const ALL_S: u64 = u64::MAX / 3;
 const ALL_D: u64 = ALL_S * D;
 
-/// A type for which zeroed memory is valid, and that threads may share.
-///
-/// # Safety
-///
-/// The type consists of atomic integers and pointers only.
-#[allow(unsafe_code, reason = "an impl promises that zeroed memory is valid")]
-unsafe trait ZeroValid: 'static {}
-
 #[allow(unsafe_code, reason = "promises that zeroed memory is valid")]
 // SAFETY: all fields are atomic integers and pointers, and arrays of them.
 unsafe impl ZeroValid for RegionTags {}
@@ -80,51 +71,6 @@ unsafe impl ZeroValid for RegionTags {}
 #[allow(unsafe_code, reason = "promises that zeroed memory is valid")]
 // SAFETY: all fields are atomic integers and arrays of them.
 unsafe impl ZeroValid for RegionDetails {}
-
-/// Null, or a pointer to pages that were zeroed at first and stay mapped.
-struct KeptPages<T>(AtomicPtr<T>);
-
-#[allow(unsafe_code, reason = "memory of the system")]
-impl<T: ZeroValid> KeptPages<T> {
-    const fn none() -> Self {
-        Self(AtomicPtr::new(null_mut()))
-    }
-
-    #[inline]
-    fn get(&self) -> Option<&'static T> {
-        // SAFETY: the pointer is null, or `get_or_map` has stored zeroed pages with room for a `T`. Zeros are a valid
-        // `T`.
-        unsafe { self.0.load(Ordering::Acquire).as_ref() }
-    }
-
-    /// Maps pages, unless another thread maps them first. Returns the pages, and whether this call mapped them. `None`
-    /// if the system has no memory.
-    fn get_or_map(&self) -> Option<(&'static T, bool)> {
-        let pages = zeroed_pages(size_of::<T>())?;
-        let pointer = pages.cast().as_ptr();
-        let is_new =
-            self.0.compare_exchange(null_mut(), pointer, Ordering::AcqRel, Ordering::Acquire).is_ok();
-        if !is_new {
-            // SAFETY: `zeroed_pages` has just returned these pages for this size, and no other thread has their
-            // address.
-            unsafe { return_pages(pages, size_of::<T>()) };
-        }
-        Some((self.get()?, is_new))
-    }
-
-    /// Inserts kept pages at the start of a linked list. `next` is the link inside these pages.
-    fn push(&self, pages: &'static T, next: &Self) {
-        let this = core::ptr::from_ref(pages).cast_mut();
-        let mut last = self.0.load(Ordering::Acquire);
-        loop {
-            next.0.store(last, Ordering::Relaxed);
-            match self.0.compare_exchange(last, this, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return,
-                Err(other) => last = other,
-            }
-        }
-    }
-}
 
 /// The bits of a region.
 struct RegionTags {
@@ -142,7 +88,10 @@ struct RegionTags {
 
 /// The values of a region's blocks that have no lane.
 struct RegionDetails {
+    /// At each of a block's first two granules: a byte of the tag.
     bytes: [AtomicU8; GRANULES],
+    /// At a block's first granule: the lowest bit of the value.
+    halves: [AtomicU64; GRANULES / 64],
     /// For each page of bytes: 1 after the first write to it.
     touched: [AtomicU8; GRANULES / PAGE],
 }
@@ -155,7 +104,7 @@ static LEAVES: KeptPages<RegionTags> = KeptPages::none();
 /// Whether any block has ever had a tag.
 #[inline]
 pub(super) fn in_use() -> bool {
-    !LEAVES.0.load(Ordering::Relaxed).is_null()
+    LEAVES.is_mapped()
 }
 
 #[inline]
@@ -191,8 +140,13 @@ const fn place(address: usize) -> usize {
 }
 
 /// The value of a block with this tag and a size of `units` times [`UNIT`] bytes.
-const fn value(tag: TagNumber, units: usize) -> u16 {
-    tag << 1 | (units & 1) as u16
+const fn value(tag: TagNumber, units: usize) -> u32 {
+    (tag as u32) << 1 | (units & 1) as u32
+}
+
+/// The tag in a value.
+const fn tag_in(value: u32) -> TagNumber {
+    (value >> 1) as TagNumber
 }
 
 impl RegionTags {
@@ -220,7 +174,7 @@ impl RegionTags {
     /// The code for the value of a block. If the value has no lane, writes it to the details. `None` if the system has
     /// no memory for the details.
     #[inline]
-    fn code(&self, block: usize, value: u16) -> Option<u64> {
+    fn code(&self, block: usize, value: u32) -> Option<u64> {
         let lanes = &self.lanes[place(block) / LANE_GRANULES];
         let known = lanes.load(Ordering::Acquire);
         match lane_with(known, value) {
@@ -229,12 +183,12 @@ impl RegionTags {
         }
     }
 
-    fn value(&self, block: usize, code: u64) -> u16 {
+    fn value(&self, block: usize, code: u64) -> u32 {
         if code == DETAILED {
-            return u16::from_le_bytes([block, block.wrapping_add(GRANULE)].map(detail));
+            return detailed_value(block);
         }
-        (self.lanes[place(block) / LANE_GRANULES].load(Ordering::Acquire) >> (code as usize * LANE_BITS))
-            as u16
+        let lanes = self.lanes[place(block) / LANE_GRANULES].load(Ordering::Acquire);
+        (lanes >> (code as usize * LANE_BITS) & LANE_MASK) as u32
     }
 
     fn touched_pages(&self) -> impl Iterator<Item = usize> {
@@ -243,12 +197,12 @@ impl RegionTags {
 }
 
 #[inline]
-fn lane_with(lanes: u64, value: u16) -> Option<usize> {
-    (0..LANES).find(|lane| (lanes >> (lane * LANE_BITS)) as u16 == value)
+fn lane_with(lanes: u64, value: u32) -> Option<usize> {
+    (0..LANES).find(|lane| lanes >> (lane * LANE_BITS) & LANE_MASK == u64::from(value))
 }
 
 #[cold]
-fn new_code(lanes: &AtomicU64, mut known: u64, block: usize, value: u16) -> Option<u64> {
+fn new_code(lanes: &AtomicU64, mut known: u64, block: usize, value: u32) -> Option<u64> {
     while let Some(free) = lane_with(known, 0) {
         let with = known | u64::from(value) << (free * LANE_BITS);
         match lanes.compare_exchange(known, with, Ordering::AcqRel, Ordering::Acquire) {
@@ -260,19 +214,36 @@ fn new_code(lanes: &AtomicU64, mut known: u64, block: usize, value: u16) -> Opti
             return Some(lane as u64);
         }
     }
-    let [low, high] = value.to_le_bytes();
+    let [low, high] = tag_in(value).to_le_bytes();
     for (address, byte) in [(block, low), (block.wrapping_add(GRANULE), high)] {
         let leaf = leaf_or_new(address)?;
         let details = leaf.details.get().or_else(|| Some(leaf.details.get_or_map()?.0))?;
         details.bytes[place(address)].store(byte, Ordering::Relaxed);
         details.touched[place(address) / PAGE].store(1, Ordering::Relaxed);
     }
+    let (half, bit) = half(block)?;
+    if value & 1 == 1 {
+        half.fetch_or(bit, Ordering::Relaxed);
+    } else {
+        half.fetch_and(!bit, Ordering::Relaxed);
+    }
     Some(DETAILED)
 }
 
-fn detail(address: usize) -> u8 {
-    let details = leaf(address).and_then(|leaf| leaf.details.get());
-    details.map_or(0, |details| details.bytes[place(address)].load(Ordering::Relaxed))
+fn detailed_value(block: usize) -> u32 {
+    let byte = |address| {
+        let details = leaf(address).and_then(|leaf| leaf.details.get());
+        details.map_or(0, |details| details.bytes[place(address)].load(Ordering::Relaxed))
+    };
+    let tag = u16::from_le_bytes([block, block.wrapping_add(GRANULE)].map(byte));
+    let is_half = half(block).is_some_and(|(half, bit)| half.load(Ordering::Relaxed) & bit != 0);
+    value(tag, is_half.into())
+}
+
+/// The word and the bit for the lowest bit of the value of a block in the details.
+fn half(block: usize) -> Option<(&'static AtomicU64, u64)> {
+    let place = place(block);
+    Some((&leaf(block)?.details.get()?.halves[place / 64], 1 << (place % 64)))
 }
 
 /// Sets the tag of a block. Returns false if the system has no memory for the entries of the block. The block starts at
@@ -339,14 +310,14 @@ fn code(block: usize, place: usize, bits: u64) -> u64 {
 /// The tag of the live block that starts at this address, or [`NO_TAG`].
 #[inline]
 pub(super) fn tag_of(block: usize) -> TagNumber {
-    start(block).map_or(NO_TAG, |(leaf, place, bits)| leaf.value(block, code(block, place, bits)) >> 1)
+    start(block).map_or(NO_TAG, |(leaf, place, bits)| tag_in(leaf.value(block, code(block, place, bits))))
 }
 
 /// Clears the bits of a live block, and returns its tag, or [`NO_TAG`] for a block without a tag.
 #[inline]
 pub(super) fn remove(block: usize) -> TagNumber {
     let Some((leaf, place, bits)) = start(block) else { return NO_TAG };
-    let tag = leaf.value(block, code(block, place, bits)) >> 1;
+    let tag = tag_in(leaf.value(block, code(block, place, bits)));
     let ends = bits & ALL_D & !D;
     if ends != 0 {
         leaf.clear(place, S | D | S << 2 | ends & ends.wrapping_neg());
@@ -396,10 +367,10 @@ pub(super) fn at(start: usize) -> Option<TaggedBlock> {
     let (leaf, place, bits) = self::start(start)?;
     let value = leaf.value(start, code(start, place, bits));
     let last = last_granule(start)?;
-    let bytes = last.wrapping_sub(start) + GRANULE - usize::from(value & 1) * UNIT;
+    let bytes = last.wrapping_sub(start) + GRANULE - (value & 1) as usize * UNIT;
     // If the bits have changed, another thread has freed the block meanwhile.
     let is_live = leaf.bits(place) & (S | D) == bits & (S | D);
-    (is_live && value >> 1 != NO_TAG).then_some(TaggedBlock { start, tag: value >> 1, bytes })
+    (is_live && tag_in(value) != NO_TAG).then_some(TaggedBlock { start, tag: tag_in(value), bytes })
 }
 
 /// The tagged block that contains this address and starts at most `size` bytes before the address.
@@ -494,7 +465,8 @@ impl RegionTags {
         }
         let details = self.details.get().map_or(0, |details| {
             let touched = details.touched.iter().filter(|touched| touched.load(Ordering::Relaxed) != 0);
-            touched.count() * PAGE + size_of_val(&details.touched)
+            // A page of bytes has 512 bytes of halves.
+            touched.count() * (PAGE + PAGE / 8) + size_of_val(&details.touched)
         });
         pages * PAGE + size_of_val(&self.touched) + details
     }
