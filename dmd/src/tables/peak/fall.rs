@@ -1,7 +1,8 @@
 //! Detects when the heap falls from a peak that is high enough for a copy of the process.
 //!
 //! If each new peak were copied, a growing heap would be copied at each step. So a copy waits until the sum has fallen
-//! by one part in 64: at that time, nearly all blocks of the peak are still live. The peak must also be higher than the
+//! by one part in 256: at that time, nearly all blocks of the peak are still live. At the end of a function, the values
+//! that lead to most of the heap often end early, so a later copy would lack them. The peak must also be higher than the
 //! sum at the last copy. [`GROWTH_SHIFT`] and [`DEAR_GROWTH_SHIFT`] determine how much higher.
 
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -10,11 +11,11 @@ use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 const FIRST: u64 = 64 << 10;
 
 /// A peak is copied when the heap has fallen by one part in 2^`FALL_SHIFT` of the peak.
-const FALL_SHIFT: u32 = 6;
+const FALL_SHIFT: u32 = 8;
 
 /// The next copied peak is at least one part in 2^`GROWTH_SHIFT` higher than the last copied sum. If copies are not
 /// cheap, it is at least one part in 2^`DEAR_GROWTH_SHIFT` higher.
-const GROWTH_SHIFT: u32 = 4;
+const GROWTH_SHIFT: u32 = 5;
 const DEAR_GROWTH_SHIFT: u32 = 2;
 
 /// Decides when a copy is made. All zero at first.

@@ -159,13 +159,13 @@ fn a_fall_from_a_high_peak_is_noticed_once() {
     peak.fall.watch();
     assert!(!add(32) && !add(-32), "below the smallest peak");
     assert!((0..64).all(|_| !add(16)));
-    assert!(!add(-12), "a small fall");
+    assert!(!add(-3), "a small fall");
     assert!(add(-36));
     assert!(peak.fall.take());
     assert!(!peak.fall.take(), "another thread makes the copy");
     assert!(!peak.fall.wants_end(0));
     peak.fall.copied(1 << 20, true);
-    assert!(!add(80) && !add(-80), "the new peak is not high enough");
+    assert!(!add(60) && !add(-60), "the new peak is not high enough");
     assert!(peak.fall.wants_end((1 << 20) + 1));
     assert!(!add(200));
     assert!(peak.fall.wants_end(0), "the heap has not fallen");
