@@ -3,6 +3,9 @@
 
 #[cfg(engine = "native")]
 pub(crate) mod attach;
+#[cfg_attr(not(target_os = "linux"), path = "boundary/black_box_none.rs")]
+#[cfg_attr(target_os = "linux", allow(unsafe_code, reason = "keeps a path for the life of the process"))]
+pub(crate) mod black_box;
 pub(crate) mod dark_matter;
 #[allow(unsafe_code, reason = "takes paths as C strings")]
 pub(crate) mod dumping;
@@ -25,6 +28,7 @@ pub(crate) mod mapping_hooks;
 #[cfg(engine = "native")]
 #[allow(unsafe_code, reason = "reads the environment before main")]
 pub(crate) mod preload;
+pub(crate) mod previous_dump;
 #[allow(unsafe_code, reason = "calls and is called through a table of C functions")]
 pub(crate) mod recorder;
 #[allow(unsafe_code, reason = "calls functions of other programs")]

@@ -11,6 +11,9 @@ mod contents;
 #[allow(unsafe_code, reason = "reads and sets flags of descriptors")]
 pub(crate) mod file;
 mod json;
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "system calls")]
+pub(crate) mod kept;
 #[allow(unsafe_code, reason = "asks the loader")]
 pub(crate) mod modules;
 #[cfg_attr(not(target_os = "linux"), path = "dump/resident_none.rs")]
@@ -21,7 +24,12 @@ use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flate2::Compression;
+#[cfg(target_os = "linux")]
+use flate2::GzBuilder;
 use flate2::write::GzEncoder;
+
+#[cfg(target_os = "linux")]
+use dmd_format::kept_dump::LifeSign;
 
 use crate::engine::ENGINE;
 use crate::options::{Mode, Stacks};
@@ -85,7 +93,35 @@ pub(crate) fn write(output: &DumpOutput, number: usize) -> io::Result<()> {
 
 /// Writes a dump. One function for all kinds of writers keeps the library small.
 fn write_to(out: &mut dyn Write) -> io::Result<()> {
-    DumpWriter::new(out).and_then(DumpWriter::write)
+    DumpWriter::new(out, None).and_then(DumpWriter::write)
+}
+
+/// The state of the memory when a black box writes a dump.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "no black box writes dumps"))]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlackBoxFacts {
+    pub(crate) reason: &'static str,
+    /// The origin of the limit.
+    pub(crate) bound: &'static str,
+    pub(crate) limit: u64,
+    pub(crate) used: u64,
+    /// The growth of the used memory, in bytes per second.
+    pub(crate) rate: u64,
+    /// The time in milliseconds since 1970.
+    pub(crate) milliseconds: u64,
+}
+
+/// Writes a dump of a black box. The dump needs little memory: it leaves out the memory of the process by owner, and
+/// takes the list of modules from the kernel, since another thread may hold the loader's lock. After each table, the
+/// file contains all data so far, in case the process is killed.
+#[cfg(target_os = "linux")]
+pub(crate) fn write_kept(file: &mut kept::KeptFile, facts: BlackBoxFacts) -> io::Result<()> {
+    let _inside = Inside::deeper();
+    let extra = LifeSign::default().extra_field();
+    let out: &mut dyn Write = file;
+    let mut zip = GzBuilder::new().extra(extra).write(out, Compression::fast());
+    let written = DumpWriter::new(&mut zip as &mut dyn Write, Some(facts)).and_then(DumpWriter::write);
+    written.and_then(|()| zip.finish().map(drop))
 }
 
 /// The error for a dump that must end early, since readers would take half of a dump for a whole one. It contains the
@@ -126,17 +162,19 @@ struct DumpWriter<W: Write> {
     lost_frames: u64,
     /// Whether a block has the key [`NO_FRAMES`].
     has_no_frames: bool,
+    /// The state of the memory; `None` except for dumps of a black box.
+    facts: Option<BlackBoxFacts>,
 }
 
 /// The key of a stack without frames. A report gets this key if its own stack is missing.
 const NO_FRAMES: u32 = u32::MAX;
 
 impl<W: Write> DumpWriter<W> {
-    fn new(out: W) -> io::Result<Self> {
+    fn new(out: W, facts: Option<BlackBoxFacts>) -> io::Result<Self> {
         let json = JsonWriter::new(out);
-        let modules = DumpModules::now();
+        let modules = if facts.is_some() { DumpModules::without_loader() } else { DumpModules::now() };
         #[cfg(target_os = "linux")]
-        let (memory, unreadable) = match ENGINE.setup().options.resident {
+        let (memory, unreadable) = match ENGINE.setup().options.resident && facts.is_none() {
             // A filter may end the process at a system call that the program does not make without DMD.
             true if confined::is_confined() => (None, Some("filters of system calls".to_owned())),
             true => match MemoryJoin::read(&modules) {
@@ -160,6 +198,7 @@ impl<W: Write> DumpWriter<W> {
             lost_stacks: 0,
             lost_frames: 0,
             has_no_frames: false,
+            facts,
         })
     }
 
@@ -167,14 +206,18 @@ impl<W: Write> DumpWriter<W> {
         self.json.begin('{')?;
         self.json.number("version", 5)?;
         self.invocation()?;
+        self.black_box()?;
         log::mention(format_args!("  Constructing the heap block list..."));
         self.block_list()?;
+        self.settle()?;
         #[cfg(target_os = "linux")]
         self.join_memory()?;
         log::mention(format_args!("  Constructing the stack trace table..."));
         let frames = self.trace_table()?;
         log::mention(format_args!("  Constructing the stack frame table..."));
+        self.settle()?;
         self.frame_table(&frames)?;
+        self.settle()?;
         #[cfg(target_os = "linux")]
         self.mappings()?;
         self.statistics()?;
@@ -197,6 +240,27 @@ impl<W: Write> DumpWriter<W> {
             self.json.number("sampleBytes", ENGINE.mean() as u64)?;
         }
         self.json.end('}')
+    }
+
+    /// Writes the state of the memory, for a dump of a black box. The modules follow here, so that a partial file has
+    /// them.
+    fn black_box(&mut self) -> io::Result<()> {
+        let Some(facts) = self.facts else { return Ok(()) };
+        let json = &mut self.json;
+        json.open("blackBox", '{')?;
+        json.text("reason", facts.reason.as_bytes())?;
+        json.text("bound", facts.bound.as_bytes())?;
+        json.number("limit", facts.limit)?;
+        json.number("used", facts.used)?;
+        json.number("rate", facts.rate)?;
+        json.number("milliseconds", facts.milliseconds)?;
+        json.end('}')?;
+        self.module_list()
+    }
+
+    /// Lets the file contain all data so far, for a dump of a black box.
+    fn settle(&mut self) -> io::Result<()> {
+        if self.facts.is_some() { self.json.flush() } else { Ok(()) }
     }
 
     fn block_list(&mut self) -> io::Result<()> {
@@ -514,6 +578,17 @@ impl<W: Write> DumpWriter<W> {
             json.number("olderBytes", OLDER_BLOCKS.in_use())?;
         }
         Self::linked_allocators(json)?;
+        if self.facts.is_none() {
+            self.module_list()?;
+        }
+        if options.mode == Mode::DarkMatter {
+            self.reported()?;
+        }
+        Ok(())
+    }
+
+    fn module_list(&mut self) -> io::Result<()> {
+        let json = &mut self.json;
         json.open("modules", '[')?;
         for module in self.modules.iter() {
             json.item('{')?;
@@ -527,11 +602,7 @@ impl<W: Write> DumpWriter<W> {
             }
             json.end_inline('}')?;
         }
-        json.end(']')?;
-        if options.mode == Mode::DarkMatter {
-            self.reported()?;
-        }
-        Ok(())
+        json.end(']')
     }
 
     /// Writes the allocators that the program links statically. Most programs link none.

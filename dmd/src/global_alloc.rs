@@ -54,7 +54,8 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
         Self { allocator, options: Some(options), usable_size: None }
     }
 
-    /// For tests: makes a wrapper that records with these options and ignores the variable `DMD`.
+    /// Makes a wrapper that always records, with these options, and ignores the variable `DMD`: for tests, and for programs
+    /// with a [`BlackBox`](crate::BlackBox).
     pub const fn switched_on(allocator: A, options: Options) -> Self {
         Self { allocator, options: Some(options), usable_size: None }
     }
@@ -83,6 +84,23 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
         layout.size()
     }
 
+    /// Passes on a block that is not in the sample, or null.
+    #[inline(always)]
+    fn unrecorded(&self, block: *mut u8, requested: usize) -> *mut u8 {
+        if block.is_null() {
+            self.failed(requested);
+        }
+        block
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn failed(&self, requested: usize) {
+        if let Some(recorder) = recorder::current(&self.options) {
+            recorder.allocation_failed(requested);
+        }
+    }
+
     #[inline(always)]
     fn new_block(&self, layout: Layout, allocate: impl Fn(&A) -> *mut u8) -> *mut u8 {
         let Some(recorder) = recorder::current(&self.options) else { return allocate(&self.allocator) };
@@ -96,6 +114,8 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
         if !block.is_null() {
             let usable = recorder.guarded(|| self.usable(block, layout));
             recorder.record(block, layout.size(), usable);
+        } else {
+            recorder.allocation_failed(layout.size());
         }
         block
     }
@@ -119,7 +139,7 @@ unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
         }
         if recorder::passes_over(layout.size()) {
             // SAFETY: as above.
-            return unsafe { self.allocator.alloc(layout) };
+            return self.unrecorded(unsafe { self.allocator.alloc(layout) }, layout.size());
         }
         // SAFETY: the caller of `alloc` passes a layout whose size is not 0.
         unsafe { self.alloc_recorded(layout) }
@@ -133,7 +153,7 @@ unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
         }
         if recorder::passes_over(layout.size()) {
             // SAFETY: as above.
-            return unsafe { self.allocator.alloc_zeroed(layout) };
+            return self.unrecorded(unsafe { self.allocator.alloc_zeroed(layout) }, layout.size());
         }
         // SAFETY: the caller of `alloc_zeroed` passes a layout whose size is not 0.
         unsafe { self.alloc_zeroed_recorded(layout) }
@@ -157,7 +177,7 @@ unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
         }
         if recorder::has_no_record(block) && recorder::passes_over(size) {
             // SAFETY: as above.
-            return unsafe { self.allocator.realloc(block, layout, size) };
+            return self.unrecorded(unsafe { self.allocator.realloc(block, layout, size) }, size);
         }
         // SAFETY: the caller of `realloc` passes a live block with its layout, and a size that is not 0.
         unsafe { self.realloc_recorded(block, layout, size) }
@@ -232,6 +252,7 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
         let moved = recorder.guarded(|| unsafe { self.allocator.realloc(block, layout, size) });
         if moved.is_null() {
             recorder.roll_back_move(&moving);
+            recorder.allocation_failed(size);
         } else {
             recorder.commit_move(&moving);
             let usable = recorder.guarded(|| self.usable(moved, new_layout));

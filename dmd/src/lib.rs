@@ -84,6 +84,7 @@ cfg_if::cfg_if! {
         #[cfg(engine = "native")]
         #[doc(hidden)]
         pub use dmd_unwind as unwind;
+        pub use boundary::previous_dump::{PreviousDump, previous_dump};
         pub use boundary::entry::{clear_reports, dump, is_running, report, report_and_dump, report_on_alloc};
 
         /// For tests. Not for direct use, and without any guarantee of stability.
@@ -107,9 +108,9 @@ cfg_if::cfg_if! {
             pub use crate::boundary::mapping_hooks::{ForgottenMapping, record_mapping};
             pub use crate::boundary::self_test::{Allocator, run as run_self_test};
             pub use crate::boundary::preload::{
-                PreloadRecording, begin_move, commit_move, forget, has_no_record, listen_if_asked, may_record,
+                PreloadRecording, begin_move, commit_move, forget, has_no_record, is_left_out, listen_if_asked, may_record,
                 add_linked_allocator, own_allocations, passes_by, passes_over, prepare_engine_threads, record, recording, roll_back_move,
-                start_preloaded, start_writer, within_allocator,
+                allocation_failed, start_preloaded, start_threads, within_allocator,
             };
             pub use crate::engine::{BlockMove, SizeOf};
             pub use dmd_format::LINKED_MARK;
@@ -153,5 +154,5 @@ pub use memory_reporter::watching::{
     AllocationsLogEntry, ClassName, MemoryObserver, NurseryRegistration, ObserverError, SavedStack,
     SiteFrame, allocation_site, describe_block, register_nursery,
 };
-pub use options::{BadEntry, Mode, Options, Run, Stacks};
+pub use options::{BadEntry, BlackBox, Mode, Options, Run, Stacks};
 pub use sampler::Sampler;

@@ -1,7 +1,10 @@
 //! The options of `$DMD` and of the const constructor.
 
+mod black_box;
+
 use core::fmt;
 
+pub use black_box::BlackBox;
 pub use dmd_format::Mode;
 
 /// Selects the blocks that get an allocation stack.
@@ -49,7 +52,7 @@ pub enum CopyTime {
 }
 
 /// How to record. Firefox's DMD lacks `sample_bytes`, `seed`, `wait_for_track`, `max_frames`, `resident`, `output`,
-/// `record`, `dump_at_exit`, `children`, `quiet`, `verbose`, `copy_to` and `copy_at`.
+/// `record`, `dump_at_exit`, `children`, `quiet`, `verbose`, `copy_to`, `copy_at` and `black_box`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
@@ -98,6 +101,8 @@ pub struct Options {
     pub copy_to: Option<&'static str>,
     /// The time at which the process makes a copy for the reader of `copy_to`. Default: `CopyTime::Peak`.
     pub copy_at: CopyTime,
+    /// The black box, which writes dumps shortly before the process reaches the limit of its memory. Default: no box.
+    pub black_box: Option<BlackBox>,
     /// The purpose of the process. Default: [`Run::Normal`].
     pub run: Run,
 }
@@ -112,7 +117,7 @@ impl Default for Options {
 pub(crate) const MOST_FRAMES: usize = 256;
 
 /// The options with a description of their values, for messages.
-const TAKES: [(&str, &str); 17] = [
+const TAKES: [(&str, &str); 18] = [
     ("--mode", "live, dark-matter, cumulative, scan, normal, test or stress"),
     ("--stacks", "partial or full"),
     ("--sample-below", "a number of bytes, 1 or more"),
@@ -127,6 +132,7 @@ const TAKES: [(&str, &str); 17] = [
     ("--copy-to", "a path"),
     ("--copy-at", "peak, end or request"),
     ("--dump-at-exit", "yes or no; no value means yes"),
+    ("--dump-near-limit", BlackBox::TAKES),
     ("--children", "yes or no"),
     ("--quiet", "yes or no; no value means yes"),
     ("--verbose", "yes or no; no value means yes"),
@@ -188,6 +194,7 @@ impl Options {
             record: None,
             copy_to: None,
             copy_at: CopyTime::Peak,
+            black_box: None,
             run: Run::Normal,
         }
     }
@@ -289,6 +296,13 @@ impl Options {
         self
     }
 
+    /// Sets [`black_box`](Self::black_box).
+    #[must_use]
+    pub const fn black_box(mut self, black_box: BlackBox) -> Self {
+        self.black_box = Some(black_box);
+        self
+    }
+
     /// Whether this value of `$DMD` switches DMD off: `0`, `off`, `no`, or an empty value.
     pub fn is_off(text: &[u8]) -> bool {
         matches!(text.trim_ascii(), b"" | b"0" | b"off" | b"no")
@@ -298,8 +312,8 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// Returns the first word that is not exactly one of the options, or `--record` together with `--sample-below`,
-    /// `--sample-bytes` or `--wait-for-track`.
+    /// Returns the first word that is not exactly one of the options, `--record` together with `--sample-below`,
+    /// `--sample-bytes` or `--wait-for-track`, or `--dump-near-limit` together with `--wait-for-track`.
     pub fn parse(text: &'static [u8]) -> Result<Self, BadEntry<'static>> {
         let mut options = Self::new();
         if text == b"1" {
@@ -323,6 +337,10 @@ impl Options {
             if let Some((_, words)) = refused.into_iter().find(|(is_refused, _)| *is_refused) {
                 return Err(BadEntry { word: words, number: 0 });
             }
+        }
+        if options.black_box.is_some() && options.wait_for_track {
+            // While DMD waits, it records no block that a dump could show.
+            return Err(BadEntry { word: b"--dump-near-limit with --wait-for-track", number: 0 });
         }
         Ok(options)
     }
@@ -377,6 +395,10 @@ impl Options {
                 };
             }
             b"--dump-at-exit" => self.dump_at_exit = word.len() == name.len() || yes_or_no()?,
+            b"--dump-near-limit" => {
+                let is_bare = word.len() == name.len();
+                self.black_box = Some(if is_bare { BlackBox::new() } else { BlackBox::parse(value)? });
+            }
             b"--children" => self.children = yes_or_no()?,
             b"--quiet" => self.quiet = word.len() == name.len() || yes_or_no()?,
             b"--verbose" => self.verbose = word.len() == name.len() || yes_or_no()?,

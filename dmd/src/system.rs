@@ -20,10 +20,15 @@ pub(crate) mod engine_threads;
 #[allow(unsafe_code, reason = "writes a variable of the C library")]
 pub(crate) mod errno;
 pub(crate) mod error_numbers;
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "a system call")]
+pub(crate) mod folder_list;
 #[allow(unsafe_code, reason = "registers handlers")]
 pub(crate) mod fork;
 #[allow(unsafe_code, reason = "an allocator")]
 pub(crate) mod internal_alloc;
+#[cfg(target_os = "linux")]
+pub(crate) mod late_start;
 #[cfg_attr(windows, path = "system/libraries_windows.rs")]
 #[allow(unsafe_code, reason = "asks the loader")]
 pub(crate) mod libraries;
@@ -48,6 +53,9 @@ pub(crate) mod page_map;
 #[allow(unsafe_code, reason = "an allocator of pages")]
 pub(crate) mod pages;
 pub(crate) mod path_bytes;
+#[cfg_attr(not(all(feature = "probes", engine = "native")), path = "system/probes_none.rs")]
+#[cfg_attr(feature = "probes", allow(unsafe_code, reason = "naked functions"))]
+pub(crate) mod probes;
 #[allow(unsafe_code, reason = "changes the environment before main")]
 pub(crate) mod process;
 pub(crate) mod process_id;
@@ -56,6 +64,9 @@ pub(crate) mod process_seed;
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code, reason = "system calls")]
 pub(crate) mod raw_file;
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "hands out memory")]
+pub(crate) mod reserve;
 #[cfg_attr(not(target_os = "linux"), path = "system/session_peer_none.rs")]
 #[cfg_attr(target_os = "linux", allow(unsafe_code, reason = "uses a descriptor by its number"))]
 pub(crate) mod session_peer;

@@ -80,6 +80,10 @@ pub(crate) mod recorder {
             match self {}
         }
 
+        pub(crate) fn allocation_failed(self, _requested: usize) {
+            match self {}
+        }
+
         pub(crate) fn forget(self, _address: *mut u8) {
             match self {}
         }

@@ -12,6 +12,7 @@ mod program;
 mod tag_rows;
 mod times;
 
+mod near_limit;
 pub mod pressure;
 
 pub use answer_here::answer_here;

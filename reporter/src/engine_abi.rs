@@ -55,8 +55,8 @@ pub(crate) use marks::{
 };
 pub(crate) use observing::{AllocationLog, NoLog, ticks};
 pub use observing::{
-    BlockRow, EachBlock, EachName, EngineTypeName, LOG_OF_SAMPLE, LogLimits, LogState, enclosing_site,
-    for_each_live_block, site_type,
+    BlockRow, EachBlock, EachName, EngineTypeName, LOG_OF_SAMPLE, LogLimits, LogState, black_box_folder,
+    enclosing_site, for_each_live_block, site_type,
 };
 #[cfg(feature = "live")]
 pub(crate) use requests::{
@@ -295,6 +295,13 @@ pub struct EngineTable {
     pub set_session_peer: extern "C" fn(descriptor: c_int) -> c_int,
     /// The bytes outside of the heap that the engine's own code uses, mostly for symbols that it has looked up.
     pub working_bytes: extern "C" fn() -> u64,
+    /// Writes the dump of a black box, if the options ask for one: the allocator has no memory for this many bytes. Any
+    /// thread may call it, before it returns null to the program.
+    pub allocation_failed: extern "C" fn(requested: usize),
+    /// Calls `each` with the folder in which the black box keeps its dumps. Without a black box, `each` is not called.
+    ///
+    /// Unsafe to call: `context` must be the pointer that `each` takes.
+    pub black_box_folder: unsafe extern "C" fn(context: *mut c_void, each: EachName),
 }
 
 /// The result of a program's search for a preloaded engine.

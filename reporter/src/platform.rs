@@ -111,6 +111,13 @@ pub(crate) struct MemoryStalls {
     pub(crate) full: Option<u64>,
 }
 
+/// How much of the tightest limit of its memory the process has used, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemoryUse {
+    pub(crate) limit: u64,
+    pub(crate) used: u64,
+}
+
 /// Sizes of the process, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProcessSizes {

@@ -1,5 +1,6 @@
 //! Makes the bodies of answers. A separate thread makes each body, one body at a time.
 
+mod last;
 mod profile;
 mod reports;
 
@@ -9,6 +10,7 @@ use crate::bounded::BoundedBody;
 use crate::options::EndpointOptions;
 use crate::response::{RefusedRequest, ResponseBody};
 
+pub(crate) use last::last;
 pub(crate) use profile::{dump, profile};
 pub(crate) use reports::{metrics, report};
 

@@ -121,6 +121,7 @@ impl Endpoint {
             (EndpointRequest::Metrics(form), _) => answer::metrics(form, &options),
             (EndpointRequest::Report { is_compressed }, _) => answer::report(is_compressed, &options),
             (EndpointRequest::Snapshot, Some(snapshot)) => answer::snapshot(&*snapshot, &options),
+            (EndpointRequest::Last, _) => answer::last(&options),
             (EndpointRequest::Snapshot, None) | (EndpointRequest::Profile(_), _) => {
                 answer::profile(None, answer::dump(&options)?, &options)
             }

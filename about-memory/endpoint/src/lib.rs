@@ -21,6 +21,7 @@
 //! | `/debug/pprof/heap`, `/debug/pprof/allocs` | the blocks that DMD records, as a pprof profile | `go tool pprof`, Parca, Grafana Alloy |
 //! | `/memory/report` | `memory-report.json`; compressed if `Accept` has `application/gzip` | `about-memory`, Firefox |
 //! | `/memory/snapshot` | a heap snapshot, if the program writes one | Firefox, `about-memory snapshot` |
+//! | `/memory/last` | the last dump that DMD's black box wrote in an earlier process | `about-memory dmd` |
 //!
 //! Both profiles have the same contents, as in Go: the live blocks or, in DMD's mode `cumulative`, all blocks that were
 //! allocated. `?seconds=N` requests the difference of two profiles that are N seconds apart. Amounts of a difference

@@ -7,8 +7,14 @@ use crate::options::EndpointOptions;
 use crate::response::RefusedRequest;
 
 /// The paths that [`Endpoint::respond`](crate::Endpoint::respond) answers.
-pub const PATHS: [&str; 5] =
-    ["/metrics", "/debug/pprof/heap", "/debug/pprof/allocs", "/memory/report", "/memory/snapshot"];
+pub const PATHS: [&str; 6] = [
+    "/metrics",
+    "/debug/pprof/heap",
+    "/debug/pprof/allocs",
+    "/memory/report",
+    "/memory/snapshot",
+    "/memory/last",
+];
 
 /// A parsed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +26,8 @@ pub(crate) enum EndpointRequest {
         is_compressed: bool,
     },
     Snapshot,
+    /// The last dump of an earlier process.
+    Last,
 }
 
 /// Whether an error for this path must have the form that pprof servers use.
@@ -39,6 +47,7 @@ impl EndpointRequest {
             "/debug/pprof/heap" | "/debug/pprof/allocs" => return profile(path, query, options),
             "/memory/report" => Self::Report { is_compressed: accept::is_gzip(accept) },
             "/memory/snapshot" => Self::Snapshot,
+            "/memory/last" => Self::Last,
             _ => {
                 return Err(RefusedRequest::new(
                     404,

@@ -1,5 +1,6 @@
 //! `about-memory run`.
 
+mod black_box;
 mod dumps;
 pub(super) mod library;
 mod meanwhile;
@@ -19,6 +20,7 @@ use about_memory::live::CopyKeeper;
 use about_memory::{launch, live, nearest_name};
 use clap::{Args, ValueEnum};
 
+use self::black_box::KeptDumps;
 use self::dumps::DumpFiles;
 use self::meanwhile::{DumpPlan, DumpThread};
 use self::summary::SummaryFacts;
@@ -33,6 +35,7 @@ Examples:
   about-memory run --mode cumulative -o 'make-%p.json.gz' -- make
   about-memory run --sample -- my-server
   about-memory run --every 10s --when 'heap > 1 GiB' -- my-server
+  about-memory run --sample --black-box=85%,keep=3,dir=/var/tmp/dumps -- my-server
   about-memory run --record my.dmdrec -- my-program
   about-memory run --types -- target/release/my-program
   about-memory run --types --at 12.5s -- target/release/my-program
@@ -73,6 +76,11 @@ pub(crate) struct RunCommand {
     /// Record every allocation and every free into this file. %p in its name works as in --output.
     #[arg(long, group = "recorded", value_name = "FILE")]
     record: Option<PathBuf>,
+    /// Write dumps when the process is near the limit of its memory (cgroup, address space or machine), before the
+    /// kernel kills it. WORDS are a share of the limit, the number of dumps to keep, their folder, and the most bytes
+    /// on the disk. [default: 90%,keep=5,dir=.,max-disk=1GiB]
+    #[arg(long, value_name = "WORDS", num_args = 0..=1, require_equals = true, default_missing_value = "90%", conflicts_with = "wait_for_track")]
+    black_box: Option<String>,
     /// The path of libdmd.so. [default: the library in this program, beside this program, in ../lib, or in the target
     /// folder]
     #[arg(long, value_name = "FILE")]
@@ -135,6 +143,7 @@ impl RunCommand {
         let output = self.output.clone().unwrap_or_else(|| PathBuf::from("dmd-%p.json.gz"));
         let dumps = DumpFiles::new("--output", &output)?;
         let recordings = self.record.as_deref().map(|file| DumpFiles::new("--record", file)).transpose()?;
+        let kept = self.black_box.as_deref().map(KeptDumps::new).transpose()?;
         self.plan.check()?;
         let has_conditions = self.plan.has_conditions();
         self.types.check(has_conditions)?;
@@ -175,7 +184,12 @@ impl RunCommand {
         for path in &written {
             say(&format!("wrote {}", path.display()));
         }
-        if written.is_empty() && self.writes_dump() && !self.wait_for_track && records {
+        let last_kept = kept.and_then(|kept| kept.newest());
+        if let Some(last) = &last_kept {
+            say(&format!("the black box wrote {}", last.display()));
+        }
+        if written.is_empty() && last_kept.is_none() && self.writes_dump() && !self.wait_for_track && records
+        {
             say(&match launch::ending_signal(status) {
                 Some(signal) => {
                     format!("no dump: signal {signal} ended the program before it could write one")
@@ -194,7 +208,7 @@ impl RunCommand {
         let of_types = |types: &TypeText| written.iter().find(|path| dumps.is_of(types.process, path));
         // If several processes wrote dumps, selects the process with the largest heap.
         let largest = || written.iter().max_by_key(|path| (heap_bytes(path, written.len()), size(path)));
-        if let Some(largest) = types.as_ref().and_then(of_types).or_else(largest) {
+        if let Some(largest) = types.as_ref().and_then(of_types).or_else(largest).or(last_kept.as_ref()) {
             let is_sample = self.sample_below.is_some() || self.sample.is_some();
             let facts = SummaryFacts { is_sample, at: self.types.at(), types: types.as_ref() };
             let shown = if self.quiet { Ok(()) } else { summary::print(largest, &facts) };
@@ -236,6 +250,7 @@ impl RunCommand {
         if let Some(keeper) = keeper {
             words.extend(self.types.words(keeper, self.plan.has_conditions())?);
         }
+        words.extend(self.black_box.as_ref().map(|box_words| format!("--dump-near-limit={box_words}")));
         words.extend(self.sample.map(|bytes| format!("--sample-bytes={bytes}")));
         words.extend(self.sample_below.map(|bytes| format!("--sample-below={bytes}")));
         words.extend(self.max_frames.map(|frames| format!("--max-frames={frames}")));

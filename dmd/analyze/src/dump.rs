@@ -2,6 +2,7 @@
 
 mod allocators;
 mod at;
+mod black_box;
 mod build;
 mod faulty_pointer;
 mod frame;
@@ -21,6 +22,7 @@ use core::ops::Range;
 use dmd_format::Mode;
 
 pub use allocators::DumpAllocator;
+pub use black_box::BlackBoxDump;
 pub use build::{BuiltStack, DumpBuilder};
 pub use faulty_pointer::ReportFaultKind;
 pub use frame::CallFrame;
@@ -175,6 +177,7 @@ pub struct Dump {
     pub(crate) has_means: bool,
     /// Whether the end of the file is missing.
     pub(crate) is_cut: bool,
+    pub(crate) black_box: Option<BlackBoxDump>,
 }
 
 impl Dump {
@@ -208,12 +211,18 @@ impl Dump {
             sample: None,
             has_means: false,
             is_cut: false,
+            black_box: None,
         }
     }
 
     /// The mode in which DMD recorded the dump.
     pub fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// The facts of the black box that wrote the dump; `None` for other dumps.
+    pub fn black_box(&self) -> Option<&BlackBoxDump> {
+        self.black_box.as_ref()
     }
 
     /// The facts of the recording that the dump is from; `None` for other dumps.

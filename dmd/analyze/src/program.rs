@@ -4,6 +4,7 @@
 //! Firefox's dumps are shown with the text of `dmd.py` instead.
 
 mod alike;
+mod black_box;
 mod change;
 mod chart;
 mod closure;

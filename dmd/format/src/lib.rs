@@ -24,6 +24,7 @@
 //! - [`recording`] is the format of a recording: chunks of events, stacks, modules and threads.
 //! - [`tables`] is the layout of the engine's tables, for readers outside of the process.
 //! - [`sample`] computes how many blocks a sampled block represents.
+//! - [`kept_dump`] has the names of the dumps that a black box keeps, and the last sign of life in such a file.
 //! - [`Mode`] selects which blocks and data DMD records.
 //! - [`first_process`] is a suffix of `$DMD` that identifies the first process of a run.
 //! - [`LINKED_MARK`] marks the file of a program that contains the wrapper `dmd::Dmd`.
@@ -31,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 pub mod first_process;
+pub mod kept_dump;
 mod linked_mark;
 mod mode;
 pub mod recording;

@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int};
 
-use engine::__private::{EngineTable, engine_table, listen_if_asked, prepare_engine_threads, start_writer};
+use engine::__private::{EngineTable, engine_table, listen_if_asked, prepare_engine_threads, start_threads};
 
 use crate::injected;
 use crate::malloc::THIS_LIBRARY;
@@ -21,7 +21,7 @@ extern "C" fn at_start(_: c_int, _: *mut *mut c_char, environment: *mut *mut c_c
     static_allocators::hook_all();
     plugins::start();
     prepare_engine_threads();
-    start_writer();
+    start_threads();
     listen_if_asked();
 }
 

@@ -7,10 +7,12 @@
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
+use std::io;
 
 use engine::__private::{
-    Allocator, OLDER_BLOCKS, PreloadRecording, SizeOf, begin_move, commit_move, forget, has_no_record,
-    is_engine_thread, is_recorded, passes_by, passes_over, record, recording, roll_back_move,
+    Allocator, OLDER_BLOCKS, PreloadRecording, SizeOf, allocation_failed, begin_move, commit_move, forget,
+    has_no_record, is_engine_thread, is_left_out, is_recorded, passes_by, passes_over, record, recording,
+    roll_back_move,
 };
 
 use crate::real::AllocatingFunction;
@@ -48,6 +50,10 @@ pub(crate) fn recorded_with(
     block: *mut c_void,
     requested: usize,
 ) -> *mut c_void {
+    if block.is_null() {
+        refused(requested);
+        return block;
+    }
     match recording() {
         PreloadRecording::Sample if passes_over(requested) => return block,
         PreloadRecording::No => return block,
@@ -59,11 +65,29 @@ pub(crate) fn recorded_with(
         }
         PreloadRecording::Yes | PreloadRecording::Sample => {}
     }
-    if !block.is_null() && !passes_by() {
+    if !passes_by() {
         // SAFETY: the real function has just returned this block, and the program has not seen it yet: it is live.
         unsafe { record(block, requested, size_of()) };
     }
     block
+}
+
+/// Passes on a block that the sample leaves out, or null.
+#[inline(always)]
+fn left_out(block: *mut c_void, requested: usize) -> *mut c_void {
+    if block.is_null() {
+        refused(requested);
+    }
+    block
+}
+
+/// Lets a black box write a dump before the program sees that there is no memory.
+#[cold]
+#[inline(never)]
+fn refused(requested: usize) {
+    if io::Error::last_os_error().raw_os_error() == Some(libc::ENOMEM) && !is_engine_thread() {
+        allocation_failed(requested);
+    }
 }
 
 /// Prevents the compiler from turning the call before this one into a jump. So the frame of this library stays on the
@@ -81,6 +105,18 @@ pub(crate) fn stay_on_the_stack() {
 /// The function has no precondition.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
+    if passes_over(bytes) {
+        // SAFETY: the real functions are known: this thread has recorded in a session of sampling.
+        return left_out(unsafe { real::malloc(bytes) }, bytes);
+    }
+    // This is a jump, so that the frame of the hook is the innermost one.
+    malloc_recorded(bytes)
+}
+
+/// Like [`malloc`], for a block that may be recorded. It is a separate function, so that `malloc` itself saves few
+/// registers.
+#[inline(never)]
+extern "C" fn malloc_recorded(bytes: usize) -> *mut c_void {
     if needs_own_memory() {
         return bootstrap::alloc(bytes, 1);
     }
@@ -135,6 +171,7 @@ pub(crate) unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mu
     let moved = unsafe { real::realloc(block, bytes) };
     if moved.is_null() && bytes != 0 {
         roll_back_move(begun);
+        refused(bytes);
         return moved;
     }
     if let Some(usable) = older {
@@ -207,6 +244,20 @@ pub(crate) unsafe extern "C" fn reallocarray(block: *mut c_void, count: usize, b
 /// The block is null or live, and is not used after the call.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
+    if is_left_out(block) && !bootstrap::owns(block) {
+        // SAFETY: the real functions are known: this thread has recorded in a session of sampling. The program passes
+        // null or a live block that it does not use again.
+        unsafe { real::free(block) }
+        return stay_on_the_stack();
+    }
+    // SAFETY: the program passes null or a live block that it does not use again.
+    unsafe { free_any(block) }
+    stay_on_the_stack();
+}
+
+/// Like [`free`], for any block. It is a separate function, so that `free` itself saves no registers.
+#[inline(never)]
+unsafe fn free_any(block: *mut c_void) {
     if block.is_null() || bootstrap::owns(block) || needs_own_memory() {
         return;
     }
@@ -283,6 +334,8 @@ pub(crate) unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, align: u
     if error == 0 {
         // SAFETY: the call succeeded, so it has written the place.
         recorded(AllocatingFunction::PosixMemalign, unsafe { *place }, bytes);
+    } else if error == libc::ENOMEM {
+        allocation_failed(bytes);
     }
     error
 }

@@ -11,7 +11,7 @@ use memory_reporter::engine_abi::{
 };
 
 use crate::boundary::with_caller::with_caller;
-use crate::boundary::{dark_matter, dumping, hooks_off, listening, logs, reporter_hosts, sites};
+use crate::boundary::{black_box, dark_matter, dumping, hooks_off, listening, logs, reporter_hosts, sites};
 use crate::dump::sizes;
 use crate::engine::{
     BlockMove, ENGINE, MarkOptions, MarkOutcome, OfAllocator, Phase, SizeOf, UsableBytes, add_stacks,
@@ -77,6 +77,8 @@ pub(crate) static TABLE: EngineTable = EngineTable {
     usable,
     set_session_peer: session_peer::set,
     working_bytes,
+    allocation_failed,
+    black_box_folder,
 };
 
 const _: () = assert!(
@@ -151,6 +153,9 @@ unsafe extern "C" fn record_for(
     // SAFETY: the caller guarantees that the block is valid for `size_of`, and the engine gets both together.
     let usable = unsafe { UsableBytes::by(size_of, usable) };
     ENGINE.record(address, requested, usable, Caller::new(place, fp));
+    if requested >= black_box::LARGE {
+        black_box::expect_use(requested);
+    }
 }
 
 extern "C" fn forget(address: *mut c_void) {
@@ -338,6 +343,17 @@ unsafe extern "C" fn site_places(site: u64, context: *mut c_void, each: EachFram
 extern "C" fn working_bytes() -> u64 {
     let _inside = Inside::deeper();
     internal_alloc::live() as u64
+}
+
+extern "C" fn allocation_failed(requested: usize) {
+    black_box::allocation_failed(requested);
+}
+
+unsafe extern "C" fn black_box_folder(context: *mut c_void, each: EachName) {
+    if let Some(folder) = black_box::folder_path().and_then(|folder| str::from_utf8(folder).ok()) {
+        // SAFETY: the caller passes the context that `each` takes, and waits for this function.
+        unsafe { each(context, &EngineTypeName::new(folder)) };
+    }
 }
 
 extern "C" fn log_bytes() -> u64 {

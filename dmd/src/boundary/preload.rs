@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_char, c_void};
 
 use memory_reporter::live::ListenOptions;
 
-use crate::boundary::{ending, engine_abi, listening, recorder};
+use crate::boundary::{black_box, ending, engine_abi, listening, recorder};
 use crate::engine::{BlockMove, ENGINE, EngineSetup, Phase, SizeOf};
 use crate::recording;
 use crate::system::errno::keeping_errno;
@@ -91,9 +91,16 @@ pub fn prepare_engine_threads() {
     }
 }
 
-/// Starts the thread that writes the recording, if there is a recording.
-pub fn start_writer() {
+/// Starts the thread that writes the recording, if there is a recording, and the thread of the black box, if the options
+/// ask for it.
+pub fn start_threads() {
     recording::start_writer();
+    black_box::start();
+}
+
+/// Lets a black box write a dump: the allocator has no memory for this many bytes.
+pub fn allocation_failed(requested: usize) {
+    black_box::allocation_failed(requested);
 }
 
 /// Whether the library records, or waits for a request to record.
@@ -138,6 +145,13 @@ pub fn listen_if_asked() {
 #[inline(always)]
 pub fn passes_over(requested: usize) -> bool {
     ENGINE.passes_over(requested)
+}
+
+/// Whether this thread samples by bytes, and the sample does not have this block. Then the real functions are known, and
+/// this is not an engine thread.
+#[inline(always)]
+pub fn is_left_out(block: *mut c_void) -> bool {
+    ENGINE.is_left_out(block.addr())
 }
 
 /// Whether it is certain that the library has no record of this block.

@@ -16,7 +16,7 @@ use memory_reporter::engine_abi::{EngineTable, MoveRoom, NO_PATH, ON_ALLOC, Prel
 pub(crate) use crate::boundary::hooks_off::is_off;
 use crate::boundary::hooks_off::set_off;
 use crate::boundary::self_test::{self, Allocator};
-use crate::boundary::{dumping, engine_abi};
+use crate::boundary::{black_box, dumping, engine_abi};
 use crate::engine::{ENGINE, EngineSetup, Phase};
 use crate::options::Options;
 use crate::recording;
@@ -157,6 +157,7 @@ fn start_local(options: Option<Options>) {
         // The program's Rust code runs, so the C library is ready.
         recording::start_writer();
         engine_abi::connect_local();
+        black_box::start();
     }
 }
 
@@ -262,6 +263,12 @@ impl Recorder {
     #[inline(always)]
     pub(crate) fn record(self, address: *mut u8, requested: usize, usable: usize) {
         (self.0.record)(address.cast(), requested, usable);
+    }
+
+    /// Lets a black box write a dump: the allocator has no memory for this many bytes.
+    #[cold]
+    pub(crate) fn allocation_failed(self, requested: usize) {
+        (self.0.allocation_failed)(requested);
     }
 
     #[inline(always)]

@@ -1,6 +1,6 @@
 //! The start and the end of a process.
 
-use crate::boundary::{dumping, entry};
+use crate::boundary::{black_box, dumping, entry};
 use crate::engine::{ENGINE, Phase};
 use crate::recording;
 
@@ -27,5 +27,8 @@ extern "C" fn process_starts() {
     // The preloaded library starts the writer later, when it can have engine threads.
     if ENGINE.phase() == Phase::On && !dumping::are_hooks_here() {
         recording::start_writer();
+    }
+    if !dumping::are_hooks_here() {
+        black_box::start();
     }
 }

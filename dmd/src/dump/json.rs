@@ -21,6 +21,11 @@ impl<W: Write> JsonWriter<W> {
         self.out.flush()
     }
 
+    /// Passes all bytes so far on, through the compression.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
     pub(super) fn begin(&mut self, bracket: char) -> io::Result<()> {
         self.byte(bracket)?;
         self.depth += 1;

@@ -63,6 +63,15 @@ impl DumpModules {
         let by_loader = !fork::is_child() && !engine_threads::is_engine_thread();
         #[cfg(not(target_os = "linux"))]
         let by_loader = !fork::is_child();
+        Self::listed(by_loader)
+    }
+
+    /// Like [`now`](Self::now), without the lock of the loader where the system can list the modules.
+    pub(crate) fn without_loader() -> Self {
+        Self::listed(false)
+    }
+
+    fn listed(by_loader: bool) -> Self {
         #[cfg(target_os = "linux")]
         let mut modules = if by_loader { loaded::modules() } else { mapped::modules() };
         #[cfg(not(target_os = "linux"))]

@@ -8,6 +8,7 @@
 use core::sync::atomic::Ordering;
 
 use super::{Engine, Phase, SAMPLED};
+use crate::system::probes;
 use crate::system::slot::{self, Inside, slot};
 use crate::tables::block_table::TableBlock;
 use crate::tables::pending::BlockAmount;
@@ -36,6 +37,14 @@ impl Engine {
         slot.session.get() == self.session.load(Ordering::Relaxed)
             && !slot.guard.is_used()
             && count_down(slot, requested)
+    }
+
+    /// Whether this thread has recorded in the current session of sampling by bytes, and no sampled block starts at this
+    /// address. A hook that finds this needs no other check: in such a session, the real functions are known, and engine
+    /// threads record nothing.
+    #[inline(always)]
+    pub(crate) fn is_left_out(&self, address: usize) -> bool {
+        slot().session.get() == self.session.load(Ordering::Relaxed) && !SAMPLED.may_have(address)
     }
 
     /// Whether it is certain that the engine has no record of this block.
@@ -77,6 +86,7 @@ impl Engine {
         };
         let slop = usable.saturating_sub(requested);
         SAMPLED.add(address);
+        probes::block_began(address, requested, mean);
         self.record_inside(address, TableBlock { requested, slop, trace, sampled: true, marked: false });
     }
 
@@ -87,6 +97,7 @@ impl Engine {
         }
         Self::enter_with_room().is_some_and(|_inside| {
             SAMPLED.add(address);
+            probes::block_began(address, block.requested, self.mean() as u64);
             self.insert_any(address, block)
         })
     }
@@ -106,6 +117,7 @@ impl Engine {
         let is_sample = block.sampled && self.mean() > 0;
         if is_sample {
             SAMPLED.remove(address);
+            probes::block_ended(address);
         }
         is_sample
     }

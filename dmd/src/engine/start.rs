@@ -7,13 +7,13 @@ use super::{ENGINE, Engine};
 use crate::byte_sampler::ByteSampler;
 use crate::options::{Mode, Options, Stacks};
 use crate::sampler::Sampler;
-#[cfg(target_os = "linux")]
-use crate::system::engine_threads;
 use crate::system::errno::keeping_errno;
 use crate::system::fork::{self, ForkHandlers};
 use crate::system::lock::Lock;
 use crate::system::slot::{self, Inside};
 use crate::system::{clock, internal_alloc, log};
+#[cfg(target_os = "linux")]
+use crate::system::{engine_threads, late_start};
 use crate::tables::logs::LOGS;
 #[cfg(target_os = "linux")]
 use crate::tables::mappings;
@@ -128,6 +128,8 @@ impl Engine {
     fn after_fork_in_child(&self) {
         #[cfg(target_os = "linux")]
         engine_threads::after_fork_in_child();
+        #[cfg(target_os = "linux")]
+        late_start::after_fork_in_child();
         // Other threads of the parent may have been writing a dump, or collecting reports.
         self.dumping.free_in_child();
         self.runs.after_fork_in_child();

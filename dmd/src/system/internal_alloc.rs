@@ -7,6 +7,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::system::lock::{Lock, LockedValue};
 use crate::system::memory;
+#[cfg(target_os = "linux")]
+use crate::system::reserve;
 
 /// The heap maps one region of this size and no further region. Blocks that do not fit are allocated elsewhere.
 const REGION: usize = 32 << 20;
@@ -93,6 +95,19 @@ pub(crate) fn reserve() {
 pub(crate) fn is_ready() -> bool {
     let _heap = HEAP.hold();
     region().is_some()
+}
+
+/// Gives the next bytes of the region memory before they are needed: a dump near the limit of the memory gets no new
+/// page. Returns false if there is no region.
+#[cfg(target_os = "linux")]
+pub(crate) fn write_ahead(bytes: usize) -> bool {
+    let heap = HEAP.hold();
+    let Some((start, length)) = region() else { return false };
+    let used = heap.used.next_multiple_of(4096);
+    let bytes = bytes.min(length.saturating_sub(used));
+    // The lock is held, since no block may be made in these pages meanwhile.
+    reserve::write_pages(core::ptr::with_exposed_provenance_mut(start + used), bytes);
+    true
 }
 
 /// Bytes of all live blocks.

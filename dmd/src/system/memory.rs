@@ -12,6 +12,8 @@ use crate::system::lock::Lock;
 #[cfg(target_os = "linux")]
 pub(crate) use crate::system::mapping::page_size;
 use crate::system::mapping::{map_pages, unmap_pages};
+#[cfg(target_os = "linux")]
+use crate::system::reserve;
 
 /// The maximum number of bytes that all tables together may map. Above it, the engine drops new blocks and counts
 /// them.
@@ -79,6 +81,13 @@ pub(crate) fn map_once<T>(place: &AtomicPtr<T>, mapped: &AtomicUsize) -> bool {
 
 /// Maps zeroed pages for a dump, or for another use without a limit, or returns null.
 pub(crate) fn map_for_dump(bytes: usize) -> *mut u8 {
+    #[cfg(target_os = "linux")]
+    {
+        let reserved = reserve::take(bytes);
+        if !reserved.is_null() {
+            return reserved;
+        }
+    }
     let pages = map_pages(bytes);
     if !pages.is_null() {
         OTHERS.fetch_add(bytes, Ordering::Relaxed);
@@ -143,6 +152,10 @@ pub(crate) unsafe fn unmap_for_log(pages: *mut u8, bytes: usize) {
 ///
 /// `pages` came from [`map_for_dump`] with the same size, and they are not used any more.
 pub(crate) unsafe fn unmap_for_dump(pages: *mut u8, bytes: usize) {
+    #[cfg(target_os = "linux")]
+    if reserve::give_back(pages, bytes) {
+        return;
+    }
     // SAFETY: the caller guarantees that the pages came from `map_pages` with this size and are no longer in use.
     unsafe { unmap_pages(pages, bytes) };
     OTHERS.fetch_sub(bytes, Ordering::Relaxed);

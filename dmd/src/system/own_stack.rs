@@ -3,7 +3,7 @@
 
 use core::ffi::c_void;
 
-use crate::system::memory;
+use crate::system::{memory, reserve};
 
 const PAGE: usize = 4096;
 /// The size of the stack. A dump itself needs up to 10 KiB. Backends of flate2 make their tables on the stack before
@@ -13,6 +13,12 @@ const BYTES: usize = 2 << 20;
 
 /// Runs `body` on a separate stack, or on the caller's stack if there is no memory.
 pub(crate) fn run<T, F: FnOnce() -> T>(body: F) -> T {
+    if let Some(stack) = reserve::stack() {
+        let mut work = StackWork { body: Some(body), result: None };
+        // SAFETY: the reserve has this many bytes for a stack that only this thread uses, and `work_on` takes `work`.
+        unsafe { call_on(stack + reserve::STACK, work_on::<T, F>, (&raw mut work).cast()) };
+        return work.result.expect("the work was done");
+    }
     let stack = memory::map_for_dump(BYTES);
     if stack.is_null() {
         return body();

@@ -41,6 +41,25 @@ impl RawFile {
     }
 }
 
+impl RawFile {
+    /// Takes a descriptor over, or returns the system's error if it is negative.
+    pub(crate) fn from_call(descriptor: c_int) -> io::Result<Self> {
+        if descriptor < 0 { Err(io::Error::last_os_error()) } else { Ok(Self(descriptor)) }
+    }
+}
+
+impl io::Write for RawFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // SAFETY: the bytes are valid for a read.
+        let written = unsafe { libc::write(self.0, bytes.as_ptr().cast(), bytes.len()) };
+        usize::try_from(written).map_err(|_| io::Error::last_os_error())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 impl io::Read for RawFile {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         // SAFETY: `into` is a valid place for these bytes.

@@ -9,8 +9,8 @@ use std::io::{Cursor, Write as _};
 
 use dmd_format::tables::{RECORDED, THREAD, THREAD_NAME};
 
-use crate::system::memory;
 use crate::system::raw_file::{self, RawFile};
+use crate::system::{folder_list, memory};
 
 /// The size of the table in bytes. The part for the system's threads has room for about 26,000 threads. Untouched
 /// pages take no memory.
@@ -22,15 +22,8 @@ const NUMBERS: usize = 16;
 /// The maximum length of a path in `/proc/self/task`.
 const PATH: usize = 64;
 
-/// The size in bytes of the buffers for the kernel's text about a thread's system call, and for a part of a folder's
-/// list.
+/// The size in bytes of the buffer for the kernel's text about a thread's system call.
 const TEXT: usize = 256;
-const LIST: usize = 4096;
-
-/// An entry of a folder consists of an inode, an offset, the length of the entry, a kind, and the name, which ends in
-/// 0.
-const ENTRY_LENGTH: usize = 16;
-const ENTRY_NAME: usize = 19;
 
 /// The table of a copy. Null in a process that is not a copy.
 pub(crate) static THREADS: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
@@ -125,26 +118,9 @@ fn place_of(number: u64) -> (u64, u64) {
 }
 
 /// Calls `each` with the name of each thread's folder.
-pub(super) fn for_each_thread(mut each: impl FnMut(&[u8])) {
-    let Ok(folder) = RawFile::open(c"/proc/self/task") else { return };
-    let mut list = [0; LIST];
-    loop {
-        // SAFETY: `list` is a valid place for a part of the list.
-        let filled = unsafe {
-            libc::syscall(libc::SYS_getdents64, folder.descriptor(), list.as_mut_ptr(), list.len())
-        };
-        let Some(mut rest) = usize::try_from(filled).ok().and_then(|filled| list.get(..filled)) else {
-            break;
-        };
-        if rest.is_empty() {
-            break;
-        }
-        while let Some(length) = rest.get(ENTRY_LENGTH..ENTRY_LENGTH + 2) {
-            let length = usize::from(u16::from_le_bytes([length[0], length[1]]));
-            let Some(entry) = rest.get(..length).filter(|entry| entry.len() > ENTRY_NAME) else { break };
-            each(entry[ENTRY_NAME..].split(|byte| *byte == 0).next().unwrap_or_default());
-            rest = &rest[length..];
-        }
+pub(super) fn for_each_thread(each: impl FnMut(&[u8])) {
+    if let Ok(folder) = RawFile::open(c"/proc/self/task") {
+        folder_list::for_each_name(&folder, each);
     }
 }
 

@@ -12,13 +12,13 @@ use std::sync::OnceLock;
 use crate::byte_sampler::ByteSampler;
 use crate::sampler::Sampler;
 use crate::system::background::system_id;
-#[cfg(target_os = "linux")]
-use crate::system::engine_threads;
 use crate::system::lock::{Lock, LockGuard};
 use crate::system::memory::{Arena, OwnLine};
 use crate::system::process_seed;
 use crate::system::slot::{Inside, slot, thread_pointer};
 use crate::system::thread_end;
+#[cfg(target_os = "linux")]
+use crate::system::{engine_threads, late_start};
 use crate::tables::events::TableEvent;
 use crate::tables::observers::{self, EventBatch, EventSource, Observer, ObserverPlace};
 use crate::tables::pending::PendingEvents;
@@ -176,6 +176,8 @@ impl Lease {
         }
         #[cfg(target_os = "linux")]
         engine_threads::continue_waiting();
+        #[cfg(target_os = "linux")]
+        late_start::start_if_due();
     }
 
     /// Hands the pending events over. Only the thread that leased the events may call this, or a caller that prevents

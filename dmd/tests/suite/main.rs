@@ -4,6 +4,8 @@
 
 #[cfg(not(feature = "portable-engine"))]
 mod advice;
+#[cfg(target_os = "linux")]
+mod black_box;
 mod both_hooks;
 mod c_programs;
 mod compilations;
@@ -26,6 +28,8 @@ mod overlapping;
 mod peak;
 #[cfg(feature = "portable-engine")]
 mod portable_engine;
+#[cfg(not(feature = "portable-engine"))]
+mod probes;
 mod processes;
 mod real_programs;
 mod recordings;

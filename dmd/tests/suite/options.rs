@@ -67,7 +67,7 @@ fn what_is_not_understood_is_told() {
         told("-q"),
         "Bad entry in the $DMD environment variable: '-q'. It is entry 1. Entries are 1, --mode, --stacks, \
          --sample-below, --sample-bytes, --seed, --wait-for-track, --show-dump-stats, --max-frames, --resident, \
-         --output, --record, --copy-to, --copy-at, --dump-at-exit, --children, --quiet, --verbose; 0, off or no switches DMD off."
+         --output, --record, --copy-to, --copy-at, --dump-at-exit, --dump-near-limit, --children, --quiet, --verbose; 0, off or no switches DMD off."
     );
 }
 

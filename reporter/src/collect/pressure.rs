@@ -3,13 +3,17 @@
 use core::cell::Cell;
 use core::fmt;
 use std::borrow::Cow;
+use std::io;
 use std::sync::Arc;
 
+use super::near_limit;
 use crate::allocator::declared;
 use crate::platform;
 use crate::process_lock::ProcessLock;
 use crate::reporting::isolation;
 use crate::watching::{Collector, CycleProgress, WatchedCollector};
+
+pub use super::near_limit::PressureRelief;
 
 type PressureCallback = dyn Fn() + Send + Sync;
 
@@ -71,6 +75,30 @@ pub fn minimize_memory_usage() {
     }
     let mut pressure = WatchedCollector::new(MemoryPressure::new());
     while pressure.slice("MEM_PRESSURE") == CycleProgress::Unfinished {}
+}
+
+/// Starts a thread that calls [`minimize_memory_usage`] when this process has used `percent` of the limit of its memory:
+/// of its memory groups (cgroups), its address space or the machine. `log` receives the effect each time.
+///
+/// Choose a lower share than that of DMD's black box, which writes a dump near the limit: hooks that free enough memory
+/// then make the dump unnecessary. If the use stays above the share, the hooks run once a minute.
+///
+/// # Errors
+///
+/// Returns [`Unsupported`](io::ErrorKind::Unsupported) if the system shows no limit, and the error of starting the
+/// thread.
+///
+/// ```no_run
+/// # fn main() -> std::io::Result<()> {
+/// memory_reporter::pressure::minimize_near_limit(80, |relief| eprintln!("{relief}"))?;
+/// # Ok(())
+/// # }
+/// ```
+pub fn minimize_near_limit(
+    percent: u8,
+    log: impl Fn(&PressureRelief) + Send + Sync + 'static,
+) -> io::Result<()> {
+    near_limit::start(percent, minimize_memory_usage, Box::new(log))
 }
 
 /// The number of times that a cycle runs the hooks.

@@ -107,17 +107,32 @@ pub(crate) fn ticks() -> u64 {
 /// The Rust type of the blocks that a stack allocated; `None` if the stack does not contain a type.
 #[allow(unsafe_code, reason = "calls a function of another library")]
 pub fn site_type(site: u64) -> Option<String> {
-    unsafe extern "C" fn set(context: *mut c_void, name: &EngineTypeName<'_>) {
-        // SAFETY: the maker of the table guarantees that the engine passes the context unchanged. The context points to
-        // the option `name`, and no other code uses this option until `site_type` returns.
-        let into = unsafe { &mut *context.cast::<Option<String>>() };
-        *into = Some(name.0.read());
-    }
-    let mut name = None;
     let engine = engine()?;
-    // SAFETY: `set` takes a pointer to this option, which outlives the call.
-    unsafe { (engine.site_type)(site, (&raw mut name).cast(), set) };
+    // SAFETY: `set_name` takes a pointer to the option, which outlives the call.
+    read_name(|context| unsafe { (engine.site_type)(site, context, set_name) })
+}
+
+/// Calls `call` with a context for [`set_name`], and returns the name that the engine has passed.
+fn read_name(call: impl FnOnce(*mut c_void)) -> Option<String> {
+    let mut name = None::<String>;
+    call((&raw mut name).cast());
     name
+}
+
+#[allow(unsafe_code, reason = "an engine calls it")]
+unsafe extern "C" fn set_name(context: *mut c_void, name: &EngineTypeName<'_>) {
+    // SAFETY: the maker of the table guarantees that the engine passes the context unchanged. The context points to the
+    // option of `read_name`, and no other code uses this option until the call returns.
+    let into = unsafe { &mut *context.cast::<Option<String>>() };
+    *into = Some(name.0.read());
+}
+
+/// The folder in which the engine's black box keeps its dumps; `None` without a black box.
+#[allow(unsafe_code, reason = "calls a function of another library")]
+pub fn black_box_folder() -> Option<String> {
+    let engine = engine()?;
+    // SAFETY: `set_name` takes a pointer to the option, which outlives the call.
+    read_name(|context| unsafe { (engine.black_box_folder)(context, set_name) })
 }
 
 /// The reason why an engine opened no log.

@@ -4,7 +4,7 @@ use core::alloc::{GlobalAlloc as _, Layout};
 use core::ptr::NonNull;
 use std::alloc::System;
 
-use super::{CHeap, FoundSymbol, GroupAmounts, Mapping, MemoryStalls, StackUsage};
+use super::{CHeap, FoundSymbol, GroupAmounts, Mapping, MemoryStalls, MemoryUse, StackUsage};
 
 pub(crate) fn c_heap() -> Option<CHeap> {
     None
@@ -69,6 +69,10 @@ pub(crate) fn page_tables() -> Option<u64> {
 
 pub(crate) fn group_amounts() -> GroupAmounts {
     GroupAmounts::default()
+}
+
+pub(crate) fn memory_use() -> Option<MemoryUse> {
+    None
 }
 
 pub(crate) fn memory_stalls() -> MemoryStalls {

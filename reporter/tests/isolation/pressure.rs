@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use memory_reporter::{
     CollectOptions, Collection,
-    pressure::{PressureHook, minimize_memory_usage, on_memory_pressure},
+    pressure::{PressureHook, minimize_memory_usage, minimize_near_limit, on_memory_pressure},
 };
 
 use super::{DropBomb, alone};
@@ -51,4 +51,26 @@ fn a_hook_may_minimize_memory_usage() {
         Collection::new().options(CollectOptions::new().minimize(true)).collect();
     });
     assert_eq!(others_run(), 6);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn hooks_run_near_the_limit() {
+    let _alone = alone();
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&runs);
+    let _hook = on_memory_pressure(move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+    });
+    let (send, receive) = std::sync::mpsc::channel();
+    // Each machine uses more than 0 % of its memory.
+    minimize_near_limit(0, move |relief| _ = send.send(*relief)).unwrap();
+    let relief = receive.recv().unwrap();
+    assert_eq!(runs.load(Ordering::SeqCst), 3);
+    assert!(relief.limit > 0 && relief.before > 0 && relief.after > 0, "{relief:?}");
+    let text = relief.to_string();
+    assert!(
+        text.starts_with("memory pressure: ") && text.contains(" MiB after the hooks, which took "),
+        "{text}"
+    );
 }

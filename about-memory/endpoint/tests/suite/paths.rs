@@ -9,7 +9,7 @@ use memory_endpoint::{Endpoint, EndpointOptions, PATHS};
 use memory_export::ProfileValue;
 use memory_report::{ReportSet, file};
 
-use crate::program::{self, NAMES, body, by_reporter, line, names_bytes, profile};
+use crate::program::{self, KEPT, NAMES, body, by_reporter, line, names_bytes, profile};
 
 fn endpoint() -> Endpoint {
     Endpoint::new().snapshot(|file| {
@@ -132,6 +132,28 @@ fn a_client_finds_the_functions() {
     dump.symbolize(&dmd::symbolize::SymbolOptions::new());
     let names: Vec<&str> = dump.frames().filter_map(|frame| frame.function).collect();
     assert!(names.iter().any(|name| name.contains("program::alone")), "{names:?}");
+}
+
+#[test]
+fn the_last_dump_of_an_earlier_process_is_sent() {
+    let _alone = program::alone();
+    let file = |name: &str| std::path::Path::new(KEPT).join(name);
+    std::fs::create_dir_all(KEPT).unwrap();
+    for entry in std::fs::read_dir(KEPT).unwrap() {
+        std::fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    let response = endpoint().respond("/memory/last", "", "");
+    assert_eq!((response.status, line(&response)), (404, "no earlier process has left a dump"));
+    std::fs::write(file("dmd.0000000000003.5.7.limit.json.gz"), "older").unwrap();
+    std::fs::write(file("dmd.0000000000004.5.7.growth.json.gz"), "last").unwrap();
+    std::fs::write(file("dmd.9000000000004.5.7.growth.json"), "another file").unwrap();
+    let response = endpoint().respond("/memory/last", "", "");
+    assert_eq!(response.header("content-disposition"), Some("attachment; filename=\"last.json.gz\""));
+    assert_eq!(response.header("content-type"), Some("application/gzip"));
+    assert_eq!(body(response), b"last");
+    let small = Endpoint::with_options(EndpointOptions::new().max_bytes(3));
+    assert_eq!(small.respond("/memory/last", "", "").status, 503);
+    std::fs::remove_dir_all(KEPT).unwrap();
 }
 
 #[test]

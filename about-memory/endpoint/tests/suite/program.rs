@@ -13,9 +13,16 @@ use memory_reporter::{Kind, MemoryReporter, Reports, Units};
 memory_reporter::global_allocator!(
     Dmd<System>: Dmd::switched_on(
         System,
-        Options::new().mode(Mode::DarkMatter).stacks(dmd::Stacks::Full).quiet(true)
+        Options::new()
+            .mode(Mode::DarkMatter)
+            .stacks(dmd::Stacks::Full)
+            .quiet(true)
+            .black_box(dmd::BlackBox::new().folder(KEPT))
     )
 );
+
+/// The folder of the black box.
+pub(crate) const KEPT: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/black-box");
 
 /// The value that `explicit/names` reports. It never changes after it is filled.
 pub(crate) static NAMES: Mutex<Vec<String>> = Mutex::new(Vec::new());

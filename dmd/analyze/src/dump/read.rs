@@ -14,10 +14,11 @@ mod value;
 mod weights;
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Cursor, Read};
 use std::path::Path;
 
 use dmd_format::Mode;
+use dmd_format::kept_dump::LifeSign;
 use memory_report::ReadError;
 use memory_report::reader::{TextSource, TextWindow, ValueSkip};
 
@@ -27,7 +28,7 @@ use super::keys::DumpKeys;
 use super::measurements::EngineMemory;
 use super::memory::MemoryByOwner;
 use super::peak::{DumpPeak, DumpStatistics};
-use super::{BlockContents, Dump, DumpBlock, LoadedModule, ReporterAmounts};
+use super::{BlackBoxDump, BlockContents, Dump, DumpBlock, LoadedModule, ReporterAmounts};
 use crate::error::AnalyzeError;
 use faults::WrittenFault;
 use value::{ValueKind, shorten};
@@ -119,7 +120,13 @@ pub fn read_with(path: impl AsRef<Path>, options: &DumpReadOptions) -> Result<Du
 /// Returns an error if the stream cannot be read, if it is larger than the limits of [`DumpReadOptions`], or if it is
 /// not a valid dump.
 pub fn read_from(reader: impl Read, options: &DumpReadOptions) -> Result<Dump, AnalyzeError> {
-    let mut window = TextWindow::new(TextSource::open(reader)?, options.max_bytes);
+    let mut reader = reader;
+    let mut head = Vec::new();
+    let head_bytes = LifeSign::OFFSET + LifeSign::BYTES as u64;
+    reader.by_ref().take(head_bytes).read_to_end(&mut head).map_err(ReadError::Io)?;
+    let life = LifeSign::find(&head).filter(|sign| sign.milliseconds > 0);
+    let source = TextSource::open(Cursor::new(head).chain(reader))?;
+    let mut window = TextWindow::new(source, options.max_bytes);
     if window.take(|scan| Ok(scan.peek()? == b'h'))? {
         return heap_profile::read(&mut window, options);
     }
@@ -150,8 +157,17 @@ pub fn read_from(reader: impl Read, options: &DumpReadOptions) -> Result<Dump, A
         unseen_frees: 0,
         older_bytes: 0,
         total: 0,
+        black_box: None,
     };
-    reader.top()?;
+    match (reader.top(), &mut reader.black_box) {
+        (Ok(()), _) => {}
+        // The process was killed. The parts before the end of the file are complete.
+        (Err(AnalyzeError::Read(ReadError::Truncated(_))), Some(facts)) => facts.is_partial = true,
+        (Err(error), _) => return Err(error),
+    }
+    if let Some(facts) = &mut reader.black_box {
+        facts.life = life;
+    }
     reader.dump()
 }
 
@@ -205,6 +221,7 @@ struct DumpReader<'o, R: Read> {
     older_bytes: u64,
     /// The bytes of all blocks.
     total: i128,
+    black_box: Option<BlackBoxDump>,
 }
 
 impl<R: Read> DumpReader<'_, R> {
@@ -218,6 +235,7 @@ impl<R: Read> DumpReader<'_, R> {
         self.members("the dump", &mut |reader, key| match key {
             "version" => reader.version(),
             "invocation" => reader.invocation(),
+            "blackBox" => reader.black_box(),
             "blockList" => reader.block_list(),
             "traceTable" => reader.trace_table(),
             "frameTable" => reader.frame_table(),
@@ -375,6 +393,34 @@ impl<R: Read> DumpReader<'_, R> {
             }
             Ok(())
         })
+    }
+
+    /// Reads `blackBox`, a key that only dumps of a black box have. The reader skips values of another type.
+    fn black_box(&mut self) -> Result<(), AnalyzeError> {
+        if !self.next_is(b'{')? {
+            return self.skip(1);
+        }
+        let mut facts = BlackBoxDump::default();
+        self.members("blackBox", &mut |reader, key| {
+            match (key, reader.value(2)?) {
+                ("reason", ValueKind::Text(text)) => facts.reason = text,
+                ("bound", ValueKind::Text(text)) => facts.bound = shorten(&text).into_owned(),
+                (_, ValueKind::Number(number)) => {
+                    let number = number.parse().unwrap_or_default();
+                    match key {
+                        "limit" => facts.limit = number,
+                        "used" => facts.used = number,
+                        "rate" => facts.rate = number,
+                        "milliseconds" => facts.milliseconds = number,
+                        _ => {}
+                    }
+                }
+                _ => {}
+            }
+            Ok(())
+        })?;
+        self.black_box = Some(facts);
+        Ok(())
     }
 
     /// Reads `measurements`, a key that Firefox's dumps do not have. The reader skips values of another type.

@@ -5,7 +5,9 @@ use core::fmt::{self, Display};
 use dmd_format::Mode;
 
 use super::line::bytes;
-use crate::dump::{ByteSample, CallFrame, Dump, DumpPeak, DumpStatistics, DumpTime, RecordingOutline};
+use crate::dump::{
+    BlackBoxDump, ByteSample, CallFrame, Dump, DumpPeak, DumpStatistics, DumpTime, RecordingOutline,
+};
 use crate::names::{FoldRules, Workspace};
 use crate::print::{blocks, mark, number};
 use crate::records::BlockSums;
@@ -31,6 +33,8 @@ pub struct HeapOverview {
     is_reported: bool,
     /// Whether the end of the file is missing.
     is_cut: bool,
+    /// The facts of the black box that wrote the dump.
+    black_box: Option<BlackBoxDump>,
 }
 
 impl Dump {
@@ -122,6 +126,7 @@ impl HeapOverview {
             end: (dump.mode != Mode::Cumulative).then_some(end),
             is_reported: dump.has_reports(),
             is_cut: dump.is_cut,
+            black_box: dump.black_box.clone(),
         }
     }
 }
@@ -169,6 +174,7 @@ impl HeapOverview {
             end: Some((outline.end.bytes, outline.end.blocks.into())),
             is_reported: false,
             is_cut: false,
+            black_box: None,
         }
     }
 
@@ -179,6 +185,9 @@ impl HeapOverview {
         let mark = mark(self.sample.is_some());
         if self.is_cut {
             f.write_str("The file is cut: functions have no names, and stacks may be missing.\n")?;
+        }
+        if let Some(black_box) = &self.black_box {
+            writeln!(f, "{black_box}")?;
         }
         if let Some(peak) = &self.peak {
             // In older dumps, the peak is in requested bytes, and all other amounts are in usable bytes.

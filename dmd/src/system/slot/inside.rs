@@ -77,6 +77,12 @@ impl Guard {
         self.inside.get() & (ALLOCATOR - 1) != 0
     }
 
+    /// Whether this thread runs code of the engine, and not only an allocator that a hook has called.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn is_in_engine(&self) -> bool {
+        self.inside.get() & (HOOK | (ALLOCATOR - 1)) != 0 && !self.was_left(0)
+    }
+
     /// Whether the guard is set, even if a jump has left the call that set it.
     #[inline(always)]
     pub(crate) fn is_used(&self) -> bool {

@@ -27,6 +27,8 @@ pub struct TextWindow<R: Read> {
     base: u64,
     limit: u64,
     ended: bool,
+    /// The error of the source after the text so far. The parser gets it when it has taken this text.
+    failed: Option<ReadError>,
 }
 
 impl<R: Read> TextWindow<R> {
@@ -41,6 +43,7 @@ impl<R: Read> TextWindow<R> {
             base: 0,
             limit,
             ended: false,
+            failed: None,
         }
     }
 
@@ -107,6 +110,9 @@ impl<R: Read> TextWindow<R> {
     }
 
     fn more(&mut self) -> Result<(), ReadError> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         if self.ended {
             return Err(ReadError::Truncated(self.base + self.text.len() as u64));
         }
@@ -117,8 +123,16 @@ impl<R: Read> TextWindow<R> {
             return Err(ReadError::ValueTooLong(MAX_VALUE as u64));
         }
         let goal = self.text.len() * 2 + CHUNK;
+        let before = self.text.len();
         while !self.ended && self.text.len() < goal {
-            self.fill()?;
+            match self.fill() {
+                // A file that ends early still has a valid start.
+                Err(error @ ReadError::Truncated(_)) if self.text.len() > before => {
+                    self.failed = Some(error);
+                    break;
+                }
+                filled => filled?,
+            }
         }
         Ok(())
     }

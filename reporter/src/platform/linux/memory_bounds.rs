@@ -4,7 +4,7 @@ use core::mem::MaybeUninit;
 
 use super::memory_groups::{GroupFile, KernelText, MemoryGroups, StatKey, decimal, machine_pressure};
 use super::system_value;
-use crate::platform::{GroupAmounts, MemoryStalls};
+use crate::platform::{GroupAmounts, MemoryStalls, MemoryUse};
 
 /// The origin of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,14 +65,22 @@ impl MemoryGroups {
     }
 }
 
-/// The bound of which the largest share is used: of all memory groups around the process, its address space and the
-/// machine. Neither allocates nor panics. `None` if the kernel shows no limit.
-pub fn tightest_bound(groups: Option<&MemoryGroups>) -> Option<MemoryBound> {
+/// The bound that the process would use to the largest share if it used this many bytes more: of all memory groups around
+/// the process, its address space and the machine. Neither allocates nor panics. `None` if the kernel shows no limit.
+pub fn tightest_bound(groups: Option<&MemoryGroups>, more: u64) -> Option<MemoryBound> {
+    let share =
+        |bound: &MemoryBound| MemoryBound { used: bound.used.saturating_add(more), ..*bound }.permille();
     let of_groups = groups
         .into_iter()
         .flat_map(|groups| groups.folders().filter_map(move |folder| groups.bound(folder)))
-        .max_by_key(MemoryBound::permille);
-    [of_groups, address_space(), machine()].into_iter().flatten().max_by_key(MemoryBound::permille)
+        .max_by_key(share);
+    [of_groups, address_space(), machine()].into_iter().flatten().max_by_key(share)
+}
+
+/// The tightest bound, for callers that may search for the groups each time.
+pub(crate) fn memory_use() -> Option<MemoryUse> {
+    let MemoryBound { limit, used, .. } = tightest_bound(MemoryGroups::find().as_ref(), 0)?;
+    Some(MemoryUse { limit, used })
 }
 
 #[allow(unsafe_code, reason = "calls the C library")]

@@ -413,16 +413,20 @@ mod tests {
             .file("a mount/memory.stat", "anon 1\n");
         let groups = kernel.find().unwrap();
         assert_eq!(groups.folders().count(), 3);
-        let bound = tightest_bound(Some(&groups)).unwrap();
+        let bound = tightest_bound(Some(&groups), 0).unwrap();
         assert_eq!((bound.kind, bound.limit, bound.used), (BoundKind::Group, 2000, 1600));
         assert_eq!((bound.left(), bound.permille()), (400, 800));
         // A limit below the use.
         let kernel = kernel.file("a mount/pod/app/memory.max", "600\n");
-        let bound = tightest_bound(Some(&groups)).unwrap();
+        let bound = tightest_bound(Some(&groups), 0).unwrap();
         assert_eq!((bound.limit, bound.used, bound.left(), bound.permille()), (600, 900, 0, 1500));
+        // A large block would exceed the smaller limit first.
+        fs::write(kernel.folder.join("a mount/pod/app/memory.current"), "6\n").unwrap();
+        assert_eq!(tightest_bound(Some(&groups), 0).unwrap().limit, 2000);
+        assert_eq!(tightest_bound(Some(&groups), 1000).unwrap().limit, 600);
         // The kernel slows the group down before its limit.
         let kernel = kernel.file("a mount/pod/app/memory.high", "500\n");
-        assert_eq!(tightest_bound(Some(&groups)).unwrap().limit, 500);
+        assert_eq!(tightest_bound(Some(&groups), 1000).unwrap().limit, 500);
         drop(kernel);
     }
 
@@ -437,7 +441,7 @@ mod tests {
             .file("a mount/memory.stat", "inactive_file 7\ntotal_inactive_file 50\ntotal_rss 5\n")
             .file("a mount/app/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
         let groups = kernel.find().unwrap();
-        let bound = tightest_bound(Some(&groups)).unwrap();
+        let bound = tightest_bound(Some(&groups), 0).unwrap();
         assert_eq!((bound.limit, bound.used), (1000, 900));
         assert_eq!(groups.event(groups.own(), "oom_kill"), Some(3));
         assert_eq!(groups.event(groups.own(), "oom"), None);
@@ -463,7 +467,7 @@ mod tests {
 
     #[test]
     fn without_groups_the_machine_is_the_limit() {
-        let machine = tightest_bound(None).unwrap();
+        let machine = tightest_bound(None, 0).unwrap();
         assert!(machine.limit > 0 && machine.permille() <= 1000, "{machine:?}");
         for (name, cgroup, mount) in [
             ("empty", "", ""),

@@ -51,12 +51,12 @@ impl<R: Read> DumpReader<'_, R> {
         self.words.clear();
         self.total = 0;
         let mut blocks = Vec::new();
-        self.elements("blockList", &mut |reader, index| {
+        let read = self.elements("blockList", &mut |reader, index| {
             reader.check_count(index + 1)?;
             reader.block(index, &mut blocks)
-        })?;
+        });
         self.blocks = Some(blocks);
-        Ok(())
+        read
     }
 
     fn block(&mut self, index: usize, blocks: &mut Vec<DumpBlock>) -> Result<(), AnalyzeError> {

@@ -30,7 +30,7 @@ impl<R: Read> DumpReader<'_, R> {
         self.traces = None;
         self.calls.clear();
         let mut traces = Vec::new();
-        self.entries("traceTable", &mut |reader| {
+        let read = self.entries("traceTable", &mut |reader| {
             let (keys, frame_keys, frames) =
                 (&mut reader.trace_keys, &mut reader.frame_keys, &mut reader.calls);
             let start = frames.len();
@@ -79,16 +79,16 @@ impl<R: Read> DumpReader<'_, R> {
             }
             put(&mut traces, number, start as u32..end as u32);
             reader.check_count(0)
-        })?;
+        });
         self.traces = Some(traces);
-        Ok(())
+        read
     }
 
     pub(super) fn frame_table(&mut self) -> Result<(), AnalyzeError> {
         self.frames = None;
         let mut frames = CallTable::default();
         let mut ids = Vec::new();
-        self.entries("frameTable", &mut |reader| {
+        let read = self.entries("frameTable", &mut |reader| {
             let keys = &mut reader.frame_keys;
             let (number, frame) = reader.window.take(|scan| {
                 let key = scan.string()?;
@@ -105,13 +105,16 @@ impl<R: Read> DumpReader<'_, R> {
             };
             put(&mut ids, number, frame);
             reader.check_count(0)
-        })?;
+        });
         self.frames = Some((frames, ids));
-        Ok(())
+        read
     }
 
     /// Combines the parts into a dump.
-    pub(super) fn dump(self) -> Result<Dump, AnalyzeError> {
+    pub(super) fn dump(mut self) -> Result<Dump, AnalyzeError> {
+        if self.black_box.as_ref().is_some_and(|facts| facts.is_partial) {
+            self.complete();
+        }
         if !self.version {
             return Err(missing("version"));
         }
@@ -185,9 +188,31 @@ impl<R: Read> DumpReader<'_, R> {
             sample,
             has_means: false,
             is_cut: false,
+            black_box: self.black_box,
         };
         faults::add(&mut dump, self.faults);
         Ok(dump)
+    }
+}
+
+impl<R: Read> DumpReader<'_, R> {
+    /// Gives blocks of a partial dump the parts that are missing: empty stacks, and frames without a place.
+    fn complete(&mut self) {
+        let blocks = self.blocks.get_or_insert_default();
+        let traces = self.traces.get_or_insert_default();
+        // A trace without its end may have frames already.
+        traces.resize(self.trace_keys.len().max(traces.len()), None);
+        traces.iter_mut().for_each(|trace| *trace = Some(trace.take().unwrap_or(0..0)));
+        let (frames, ids) = self.frames.get_or_insert_default();
+        ids.resize(self.frame_keys.len().max(ids.len()), None);
+        if ids.iter().any(Option::is_none) {
+            let unknown = frames.read("#00: ??? (???:???)");
+            ids.iter_mut().for_each(|id| *id = Some(id.unwrap_or(unknown)));
+        }
+        // In scan mode, the contents of the last block may be missing.
+        if self.invocation.as_ref().is_some_and(|invocation| invocation.mode == Mode::Scan) {
+            blocks.truncate(self.scanned.len());
+        }
     }
 }
 

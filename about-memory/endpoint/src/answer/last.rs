@@ -1,0 +1,32 @@
+//! The dump that the black box of an earlier process has left.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use dmd_analyze::KeptDumpName;
+use memory_reporter::__private::process_start;
+use memory_reporter::engine_abi::black_box_folder;
+
+use crate::bounded::BoundedBody;
+use crate::options::EndpointOptions;
+use crate::response::{RefusedRequest, ResponseBody};
+
+pub(crate) fn last(options: &EndpointOptions) -> Result<ResponseBody, RefusedRequest> {
+    let folder = black_box_folder().ok_or_else(|| {
+        RefusedRequest::new(
+            404,
+            "this program has no black box: start it with DMD='--mode=live --sample-bytes=512KiB --dump-near-limit'",
+        )
+    })?;
+    let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| KeptDumpName::parse(entry.file_name().to_str()?));
+    let name = KeptDumpName::previous(names, std::process::id(), process_start())
+        .ok_or_else(|| RefusedRequest::new(404, "no earlier process has left a dump"))?;
+    let bytes = BoundedBody::new(options.max_bytes).fill("the dump", |body| {
+        let file = File::open(Path::new(&folder).join(name.to_string()))?;
+        io::copy(&mut file.take(options.max_bytes as u64 + 1), body).map(drop)
+    })?;
+    let file_name = if name.is_partial { "last.json.gz.partial" } else { "last.json.gz" };
+    Ok(ResponseBody { content_type: "application/gzip", file_name: Some(file_name), bytes })
+}
