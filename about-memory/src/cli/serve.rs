@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use about_memory::HtmlOptions;
 use about_memory::live::{self, AskOptions, EndSignals};
 use about_memory::serve::{Displays, Listen, OpenedStacks, ServeOptions, Server, redirect_file};
 use about_memory::session::{Session, SessionOptions};
 use about_memory::temporary::TemporaryFolder;
+use about_memory::{HeapFacts, HtmlOptions};
 use clap::Args;
-use dmd_analyze::program::{HeapBlocks, ProgramOptions};
+use dmd_analyze::program::{HeapBlocks, HeapOverview, ProgramOptions};
 use dmd_analyze::recording::Recording;
 use dmd_analyze::{Dump, Mode};
 use memory_export::dmd::{ProfileOptions, RecordingWindow};
@@ -271,22 +271,24 @@ struct StackOpener {
 }
 
 impl StackOpener {
-    fn dump(&self, path: &Path) -> Result<Dump, Failure> {
+    fn dump(&self, path: &Path) -> Result<(Dump, HeapOverview), Failure> {
         let limits = self.limits.options();
         let fix = |dump: &mut Dump| self.symbols.fix(dump, &limits);
-        Ok(self.when.read(path, &limits, None, fix)?.0)
+        self.when.read(path, &limits, None, fix)
     }
 
     /// Returns the contents of a file for the page, and the mode of a dump.
     fn options(&self, path: &Path) -> Result<(HtmlOptions, Option<Mode>), Failure> {
         if Recording::is_at(path) && !self.when.is_chosen() {
             let timeline = timeline(path, &self.symbols, &self.limits.options())?;
-            return Ok((HtmlOptions::new().timeline(timeline), None));
+            let facts = HeapFacts::from_timeline(&timeline);
+            return Ok((HtmlOptions::new().timeline(timeline).heap_facts(facts), None));
         }
-        let dump = self.dump(path)?;
+        let (dump, overview) = self.dump(path)?;
         let mode = dump.mode();
+        let facts = HeapFacts::from_dump(&dump, &overview);
         let blocks = HeapBlocks::new(dump, &ProgramOptions::new());
-        Ok((HtmlOptions::new().heap_blocks(blocks), Some(mode)))
+        Ok((HtmlOptions::new().heap_blocks(blocks).heap_facts(facts), Some(mode)))
     }
 
     /// Opens a file that a page sent, or that a process wrote for a page.
@@ -297,7 +299,7 @@ impl StackOpener {
 
     fn opened(&self, options: HtmlOptions, input: &InputArgument) -> OpenedStacks {
         let (of, path) = (self.clone(), input.path().to_owned());
-        let blocks = move || of.dump(&path).map_err(|failure| reason(&path, failure));
+        let blocks = move || of.dump(&path).map(|(dump, _)| dump).map_err(|failure| reason(&path, failure));
         OpenedStacks::new(options).files(self.files(input)).blocks(blocks)
     }
 

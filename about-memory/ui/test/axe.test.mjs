@@ -42,7 +42,9 @@ const VIEWS = [
   ["#/memory/1/classes", ".windowed .row .name"],
   ["#/generations/1/2", ".windowed .row .name"],
   ["#/diff/1/2", ".windowed .row .name"],
-  ["#/stacks/1", ".table .row .name"],
+  ["#/stacks/1", ".summary .answer"],
+  ["#/stacks/1?view=table", ".table .row .name"],
+  ["#/stacks/1?view=calls", ".calls .row .name"],
   ["#/stacks/1?view=treemap", ".treemap .box"],
   ["#/stacks/1?view=flame", ".flame .frame"],
   ["#/stacks/1?view=callers", ".callers .row"],
@@ -50,6 +52,7 @@ const VIEWS = [
   ["#/stacks/1?view=flame&roots=1", ".flame .frame"],
   ["#/report/1?view=flame", ".flame .frame"],
   ["#/stacks/2", ".time svg"],
+  ["#/stacks/2", ".summary .answer"],
   ["#/no/such/page", ".empty"],
 ];
 

@@ -2,7 +2,7 @@
 // outermost frames are at the top; in the inverted graph, the innermost frames. Only wide, visible frames have
 // elements.
 
-import { add, type Amount, formatAmount, formatBytes, formatShare, Units } from "../text/amount";
+import { add, type Amount, formatAmount, formatBytes, shareText, Units } from "../text/amount";
 import { create, setName, setText, setTip } from "../widgets/elements";
 import { showText } from "../text/escape";
 import { type AmountsBefore, type FlameGraph, type Frame, inverted } from "../data/flame";
@@ -97,6 +97,15 @@ export class FlameView implements View {
     }
   }
 
+  /** Zooms to a path of names below the root, or to the last frame on the path that exists. */
+  goTo(path: string[]) {
+    if (this.invert.checked) {
+      this.invert.checked = false;
+      this.turn();
+    }
+    this.zoom(reach(this.root, path));
+  }
+
   update() {
     this.place();
     const wanted = this.search.value.trim().toLowerCase();
@@ -163,7 +172,7 @@ export class FlameView implements View {
     if (frame.before) return `${showText(frame.name).slice(0, LONGEST)}\n${this.describeChange(frame, frame.before, mark)}`;
     const bytes = formatBytes(frame.bytes, this.model.settings.verbose);
     const blocks = formatAmount(frame.blocks, Units.Count, true);
-    const share = formatShare(frame.bytes, this.graph.root.bytes);
+    const share = shareText(frame.bytes, this.graph.root.bytes);
     const plural = Number(frame.blocks) === 1 ? "" : "s";
     return `${showText(frame.name).slice(0, LONGEST)}\n${mark}${bytes} (${share}) in ${mark}${blocks} ${this.counted}${plural}`;
   }
@@ -194,7 +203,7 @@ export class FlameView implements View {
     }
     const amount = formatBytes(bytes, this.model.settings.verbose);
     if (this.zoomed.before) return `matched: ${bytes > 0 ? "+" : ""}${amount}`;
-    return `matched: ${amount} (${formatShare(bytes, this.zoomed.bytes)})`;
+    return `matched: ${amount} (${shareText(bytes, this.zoomed.bytes)})`;
   }
 
   private zoom(frame: Frame) {
