@@ -9,7 +9,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use about_memory::live::{self, AskOptions, EndSignals};
-use about_memory::serve::{Displays, Listen, OpenedStacks, ServeOptions, Server, redirect_file};
+use about_memory::serve::{
+    Displays, Listen, OpenedStacks, ServeOptions, Server, change_redirect, redirect_file,
+};
 use about_memory::session::{Session, SessionOptions};
 use about_memory::temporary::TemporaryFolder;
 use about_memory::{HeapFacts, HtmlOptions};
@@ -133,8 +135,9 @@ impl ServeCommand {
         }
         // A socket needs no file with the address: the browser is on another machine.
         let folder = TemporaryFolder::new().map_err(cannot)?;
+        let mut url = server.one_time_url();
         let file = match self.unix {
-            None => Some(redirect_file(folder.path(), &server.url()).map_err(cannot)?),
+            None => Some(redirect_file(folder.path(), &url).map_err(cannot)?),
             Some(_) => None,
         };
         self.tell(&server, file.as_deref()).map_err(Failure::Output)?;
@@ -149,6 +152,12 @@ impl ServeCommand {
         }
         while !ending.has_begun() && self.idle.is_none_or(|idle| server.idle_for() < idle) {
             std::thread::sleep(LOOK);
+            // The file opens the page again after its code was used.
+            let next = server.one_time_url();
+            if let Some(file) = file.as_deref().filter(|_| next != url) {
+                change_redirect(file, &next).map_err(cannot)?;
+                url = next;
+            }
         }
         // An open page keeps a connection whose thread holds the session, so the session is ended explicitly.
         drop(server);

@@ -237,7 +237,7 @@ inBoth("a recording that cannot be opened is saved and discarded; a program gets
   await b.until(`${row}?.textContent.includes("Its recording cannot be opened")`);
   assert.equal(await b.run(`return ${row}.querySelector('.recording')`), null);
   // Errors are on separate lines, without buttons beside them.
-  const beside = await b.run(`const { top, bottom } = ${row}.querySelector('.error').getBoundingClientRect(); return [...${row}.querySelectorAll('button')].filter((one) => one.getBoundingClientRect().bottom > top && one.getBoundingClientRect().top < bottom).map((one) => one.textContent)`);
+  const beside = await b.run(`const { top, bottom } = ${row}.querySelector('.error').getBoundingClientRect(); return [...${row}.querySelectorAll('button')].filter((one) => one.checkVisibility() && one.getBoundingClientRect().bottom > top && one.getBoundingClientRect().top < bottom).map((one) => one.textContent)`);
   assert.deepEqual(beside, []);
   await press("Open again");
   await b.until("document.getElementById('status').className === 'error'");

@@ -77,3 +77,19 @@ test("suspects of one class are a group that opens", async () => {
   assert.deepEqual(faults, []);
   await close();
 });
+
+test("a snapshot opens on a summary with sentences about what keeps memory alive", async () => {
+  const { page, faults, close, read } = await serve(fileURLToPath(new URL("../../../heap-graph/tests/golden/medium.fxsnapshot", import.meta.url)));
+  await read(1);
+  await page.click("#side li a[href='#/memory/1/summary']");
+  await page.waitForSelector(".summary .columns section:nth-of-type(2) li");
+  assert.match(await page.textContent(".summary .size"), /^[\d.]+ [KM]iB in [\d,]+ nodes$/);
+  const sentences = await page.$$eval(".summary .what", (all) => all.map((one) => one.textContent));
+  assert.ok(sentences.every((text) => /(keeps?) [\d.]+% of the heap alive: |No node alone/.test(text)), sentences.join("\n"));
+  const first = await page.textContent(".summary li .name");
+  await page.click(".summary li a");
+  await page.waitForSelector(".windowed .row .name");
+  assert.ok((await page.textContent(".windowed .row")).includes(first.split(" › ").pop()), first);
+  assert.deepEqual(faults, []);
+  await close();
+});

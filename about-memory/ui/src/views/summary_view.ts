@@ -165,12 +165,18 @@ export class SummaryView implements View {
     const amount = this.amounts.before ? this.signed(row.bytes - row.bytesBefore) : this.bytes(row.bytes);
     const share = this.amounts.before ? "" : shareText(row.bytes, this.sums.bytes);
     const text = create("span", "name", name);
-    if (place) text.append(" ", create("small", "", place));
+    if (place) text.append(" ", create("small", "", shortPlace(place)));
     open.append(create("span", "cell", amount), create("span", "cell share", share), text, bar);
     setTip(open, row.name, `${amount} in ${this.count(row.blocks)} block${row.blocks === 1 ? "" : "s"}; opens the stacks`);
     item.append(open);
     return item;
   }
+}
+
+/** Returns the file and the line of a place, and the folder of a file whose name says nothing. */
+function shortPlace(place: string): string {
+  const parts = place.split("/");
+  return parts.slice(/^(mod|lib|main)\.rs/.test(parts[parts.length - 1]) ? -3 : -1).join("/");
 }
 
 function lines(className: string, text: string, tag: "p" | "pre" = "p"): HTMLElement {
