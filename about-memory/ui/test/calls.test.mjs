@@ -61,3 +61,16 @@ test("a dump opens on its summary, and its rows open to stacks with file and lin
   assert.deepEqual(faults, []);
   await close();
 });
+
+test("a flame graph has amounts in its boxes, short names, and a legend of crates", async () => {
+  const { page, faults, close } = await serve(recursive());
+  await page.evaluate(() => (location.hash = "#/stacks/1?view=flame"));
+  await page.waitForSelector(".flame .frame");
+  const boxes = await page.$$eval(".flame .frame", (all) => all.map((one) => [one.textContent, one.dataset.amount, one.classList[1]].join(" ")));
+  for (const box of ["all 10.74 KiB · 100.00% k0", "app::main 9.77 KiB · 90.91% k1", "tree::walk 9.77 KiB · 90.91% k1", "app::read  k1"]) {
+    assert.ok(boxes.includes(box), `${box} in ${boxes.join("\n")}`);
+  }
+  assert.deepEqual(await page.$$eval(".flame .legend .key", (all) => all.map((one) => one.textContent)), ["app 100.00%"]);
+  assert.deepEqual(faults, []);
+  await close();
+});

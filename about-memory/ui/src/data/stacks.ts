@@ -124,9 +124,9 @@ export function shortName(name: string): string {
   // A part in brackets belongs to the part before it.
   let depth = 0;
   const parts = [""];
-  for (const piece of name.split(/(::|[<>{}])/)) {
-    if (piece === "<" || piece === "{") depth++;
-    if (piece === ">" || piece === "}") depth--;
+  for (const piece of name.split(/(::|[<>{}[\]()])/)) {
+    if (/^[<{[(]$/.test(piece)) depth++;
+    if (/^[>}\])]$/.test(piece)) depth--;
     if (piece === "::" && depth === 0) parts.push("");
     else parts[parts.length - 1] += piece;
   }
