@@ -5,6 +5,7 @@
 //! The page's security policy forbids everything outside the page.
 
 mod columns;
+mod facts;
 mod flame;
 mod heap;
 mod payload;
@@ -20,6 +21,7 @@ use flate2::write::GzEncoder;
 use memory_report::ReportSet;
 
 use crate::escape::escape;
+pub use facts::HeapFacts;
 use heap::HeapPage;
 
 /// The page, built by `npm run build` in `ui/`; see `ui/README.md`.
@@ -35,6 +37,7 @@ pub struct HtmlOptions {
     pub(crate) compression: u32,
     pub(crate) flame_graph: Option<FlameGraph>,
     heap: Option<HeapPage>,
+    facts: Option<HeapFacts>,
 }
 
 impl HtmlOptions {
@@ -68,6 +71,12 @@ impl HtmlOptions {
         Self { heap: Some(HeapPage::Timeline(Box::new(timeline))), ..self }
     }
 
+    /// Adds facts to the summary of a dump or of a recording. Default: none.
+    #[must_use]
+    pub fn heap_facts(self, facts: HeapFacts) -> Self {
+        Self { facts: Some(facts), ..self }
+    }
+
     /// Shows the change between two heaps instead of reports, as table, treemap and flame graph. `names` are the names
     /// of the heaps.
     #[must_use]
@@ -92,7 +101,7 @@ impl HtmlOptions {
 
 impl Default for HtmlOptions {
     fn default() -> Self {
-        Self { title: String::new(), compression: 6, flame_graph: None, heap: None }
+        Self { title: String::new(), compression: 6, flame_graph: None, heap: None, facts: None }
     }
 }
 
@@ -121,7 +130,7 @@ pub fn html(set: &ReportSet, options: &HtmlOptions) -> String {
         title => format!("about:memory ({})", escape(title)),
     };
     let data = STANDARD.encode(compress(
-        &payload::payload(set, options.flame_graph.as_ref(), options.heap.as_ref()),
+        &payload::payload(set, options.flame_graph.as_ref(), options.heap.as_ref(), options.facts.as_ref()),
         options.compression,
     ));
     let (head, rest) = PAGE.split_once(TITLE).expect("the page has a place for the title");
@@ -144,7 +153,8 @@ pub(crate) fn followed(set: &ReportSet, known: &str) -> Vec<u8> {
 /// Returns the data of the served page for stacks.
 #[cfg(feature = "serve")]
 pub(crate) fn stacks_payload(options: &HtmlOptions) -> Vec<u8> {
-    payload::payload(&ReportSet::new(), options.flame_graph.as_ref(), options.heap.as_ref())
+    let HtmlOptions { flame_graph, heap, facts, .. } = options;
+    payload::payload(&ReportSet::new(), flame_graph.as_ref(), heap.as_ref(), facts.as_ref())
 }
 
 fn compress(bytes: &[u8], level: u32) -> Vec<u8> {

@@ -95,7 +95,7 @@ pub use dmd_analyze::assert_coverage;
 pub use escape::escape;
 pub use filter::{FilterError, PathFilter};
 #[cfg(feature = "html")]
-pub use html::{HtmlOptions, html};
+pub use html::{HeapFacts, HtmlOptions, html};
 pub use limit::{Limit, LimitError, LimitOutcome};
 #[cfg(feature = "program")]
 pub use nearest_name::nearest_name;

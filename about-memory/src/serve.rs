@@ -9,6 +9,8 @@
 //!
 //! - A server with [`Listen::Remote`] is read-only, and measures without private names.
 //! - The page itself contains neither data nor the token.
+//! - The address that opens the browser contains a code that works once. The page exchanges the code for the token, so the
+//!   browser's history contains only a used code. Tabs of one origin pass the token to each other.
 //! - A request names snapshots, reports and nodes by number, never by file.
 //! - A program that cannot send a header gets a ticket: an address without the token that returns one file, once,
 //!   within a minute.
@@ -19,8 +21,10 @@
 mod answers;
 mod api;
 mod assets;
+mod codes;
 mod displays;
 mod downloads;
+mod measured_parts;
 mod opening;
 mod processes;
 mod recordings;
@@ -38,6 +42,6 @@ mod types;
 pub use crate::http::Listen;
 pub use displays::Displays;
 pub use opening::OpenedStacks;
-pub use redirect::redirect_file;
+pub use redirect::{change_redirect, redirect_file};
 pub use server::{ServeOptions, Server};
 pub use types::{CountKind, TypeTable, TypeTableRow, TypeTables};

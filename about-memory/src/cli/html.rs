@@ -4,7 +4,7 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use about_memory::{DiffOptions, HtmlOptions, NormalizeRule, changes};
+use about_memory::{DiffOptions, HeapFacts, HtmlOptions, NormalizeRule, changes};
 use clap::Args;
 use dmd_analyze::program::{
     HeapBlocks, HeapChange, ProgramOptions, ResidentMemory, Timeline, TimelineOptions,
@@ -122,7 +122,9 @@ impl HtmlCommand {
             return self.read_stdin(options);
         }
         if Recording::is_at(path) && !self.when.is_chosen() {
-            *options = core::mem::take(options).timeline(self.timeline()?);
+            let timeline = self.timeline()?;
+            let facts = HeapFacts::from_timeline(&timeline);
+            *options = core::mem::take(options).timeline(timeline).heap_facts(facts);
             return Ok(ReportSet::new());
         }
         if !Recording::is_at(path) {
@@ -143,13 +145,14 @@ impl HtmlCommand {
         }
         let limits = self.reading.dump_options();
         let fix = |dump: &mut Dump| self.symbols.fix(dump, &limits);
-        let (dump, _) = self.when.read(path, &limits, Some(Moment::End), fix)?;
+        let (dump, overview) = self.when.read(path, &limits, Some(Moment::End), fix)?;
         let failure = |error: dmd_analyze::AnalyzeError| Failure::File(self.file.name(), error.into());
         dump.check_resident().map_err(failure)?;
         let view = ProgramOptions::new();
         let memory = ResidentMemory::new(&dump, &view).map_err(failure)?;
+        let facts = HeapFacts::from_dump(&dump, &overview);
         let blocks = HeapBlocks::new(dump, &view);
-        *options = core::mem::take(options).heap_blocks_and_memory(blocks, &memory);
+        *options = core::mem::take(options).heap_blocks_and_memory(blocks, &memory).heap_facts(facts);
         Ok(ReportSet::new())
     }
 

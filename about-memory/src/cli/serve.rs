@@ -8,13 +8,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use about_memory::HtmlOptions;
 use about_memory::live::{self, AskOptions, EndSignals};
-use about_memory::serve::{Displays, Listen, OpenedStacks, ServeOptions, Server, redirect_file};
+use about_memory::serve::{
+    Displays, Listen, OpenedStacks, ServeOptions, Server, change_redirect, redirect_file,
+};
 use about_memory::session::{Session, SessionOptions};
 use about_memory::temporary::TemporaryFolder;
+use about_memory::{HeapFacts, HtmlOptions};
 use clap::Args;
-use dmd_analyze::program::{HeapBlocks, ProgramOptions};
+use dmd_analyze::program::{HeapBlocks, HeapOverview, ProgramOptions};
 use dmd_analyze::recording::Recording;
 use dmd_analyze::{Dump, Mode};
 use memory_export::dmd::{ProfileOptions, RecordingWindow};
@@ -133,8 +135,9 @@ impl ServeCommand {
         }
         // A socket needs no file with the address: the browser is on another machine.
         let folder = TemporaryFolder::new().map_err(cannot)?;
+        let mut url = server.one_time_url();
         let file = match self.unix {
-            None => Some(redirect_file(folder.path(), &server.url()).map_err(cannot)?),
+            None => Some(redirect_file(folder.path(), &url).map_err(cannot)?),
             Some(_) => None,
         };
         self.tell(&server, file.as_deref()).map_err(Failure::Output)?;
@@ -149,6 +152,12 @@ impl ServeCommand {
         }
         while !ending.has_begun() && self.idle.is_none_or(|idle| server.idle_for() < idle) {
             std::thread::sleep(LOOK);
+            // The file opens the page again after its code was used.
+            let next = server.one_time_url();
+            if let Some(file) = file.as_deref().filter(|_| next != url) {
+                change_redirect(file, &next).map_err(cannot)?;
+                url = next;
+            }
         }
         // An open page keeps a connection whose thread holds the session, so the session is ended explicitly.
         drop(server);
@@ -271,22 +280,24 @@ struct StackOpener {
 }
 
 impl StackOpener {
-    fn dump(&self, path: &Path) -> Result<Dump, Failure> {
+    fn dump(&self, path: &Path) -> Result<(Dump, HeapOverview), Failure> {
         let limits = self.limits.options();
         let fix = |dump: &mut Dump| self.symbols.fix(dump, &limits);
-        Ok(self.when.read(path, &limits, None, fix)?.0)
+        self.when.read(path, &limits, None, fix)
     }
 
     /// Returns the contents of a file for the page, and the mode of a dump.
     fn options(&self, path: &Path) -> Result<(HtmlOptions, Option<Mode>), Failure> {
         if Recording::is_at(path) && !self.when.is_chosen() {
             let timeline = timeline(path, &self.symbols, &self.limits.options())?;
-            return Ok((HtmlOptions::new().timeline(timeline), None));
+            let facts = HeapFacts::from_timeline(&timeline);
+            return Ok((HtmlOptions::new().timeline(timeline).heap_facts(facts), None));
         }
-        let dump = self.dump(path)?;
+        let (dump, overview) = self.dump(path)?;
         let mode = dump.mode();
+        let facts = HeapFacts::from_dump(&dump, &overview);
         let blocks = HeapBlocks::new(dump, &ProgramOptions::new());
-        Ok((HtmlOptions::new().heap_blocks(blocks), Some(mode)))
+        Ok((HtmlOptions::new().heap_blocks(blocks).heap_facts(facts), Some(mode)))
     }
 
     /// Opens a file that a page sent, or that a process wrote for a page.
@@ -297,7 +308,7 @@ impl StackOpener {
 
     fn opened(&self, options: HtmlOptions, input: &InputArgument) -> OpenedStacks {
         let (of, path) = (self.clone(), input.path().to_owned());
-        let blocks = move || of.dump(&path).map_err(|failure| reason(&path, failure));
+        let blocks = move || of.dump(&path).map(|(dump, _)| dump).map_err(|failure| reason(&path, failure));
         OpenedStacks::new(options).files(self.files(input)).blocks(blocks)
     }
 

@@ -11,6 +11,7 @@ use dmd_analyze::{BlockSums, ReportFault};
 use serde::Serialize;
 
 use super::columns::{NumberColumn, TextColumn};
+use super::facts::HeapFacts;
 
 /// The heap that a page shows instead of reports.
 #[derive(Clone, Debug)]
@@ -40,6 +41,8 @@ pub(super) struct HeapHeader<'a> {
     rows: usize,
     /// The number of stacks that share a row named `(small)`.
     merged: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    facts: Option<&'a HeapFacts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeline: Option<TimelineHeader>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,7 +90,7 @@ struct ChangeHeader<'a> {
 type HeapColumns = Vec<(&'static str, Vec<u8>)>;
 
 /// Returns the header and the columns.
-pub(super) fn columns(heap: &HeapPage) -> (HeapHeader<'_>, HeapColumns) {
+pub(super) fn columns<'a>(heap: &'a HeapPage, facts: Option<&'a HeapFacts>) -> (HeapHeader<'a>, HeapColumns) {
     let (rows, mut columns) = match heap {
         HeapPage::Timeline(timeline) => (timeline.rows(), row_columns(timeline.rows())),
         HeapPage::Change(change, _) => (change.rows(), row_columns(change.rows())),
@@ -98,6 +101,7 @@ pub(super) fn columns(heap: &HeapPage) -> (HeapHeader<'_>, HeapColumns) {
         frames: rows.frames().len(),
         rows: rows.rows().len(),
         merged: rows.merged(),
+        facts,
         timeline: None,
         change: None,
         blocks: None,
@@ -119,10 +123,12 @@ pub(super) fn columns(heap: &HeapPage) -> (HeapHeader<'_>, HeapColumns) {
 fn row_columns(rows: &StackRows) -> HeapColumns {
     let mut names = TextColumn::default();
     rows.names().iter().for_each(|name| names.push(name));
-    let [mut children, mut name_of, mut frame] = [(); 3].map(|()| NumberColumn::default());
+    let [mut children, mut name_of, mut place_of, mut frame] = [(); 4].map(|()| NumberColumn::default());
     for of_frame in rows.frames() {
         children.push(of_frame.children);
         name_of.push(of_frame.name);
+        // 0 means an unknown place.
+        place_of.push(of_frame.place.map_or(0, |place| place + 1));
     }
     let mut holders: [NumberColumn; 3] = Default::default();
     for row in rows.rows() {
@@ -136,6 +142,7 @@ fn row_columns(rows: &StackRows) -> HeapColumns {
         ("heapNames", names),
         ("heapChildren", children.into_bytes()),
         ("heapNameOf", name_of.into_bytes()),
+        ("heapPlaceOf", place_of.into_bytes()),
         ("heapFrame", frame.into_bytes()),
         ("heapSite", site),
         ("heapType", of_type),

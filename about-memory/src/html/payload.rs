@@ -15,6 +15,7 @@ use memory_report::{Kind, ReportSet, Units, Warning};
 use serde::Serialize;
 
 use super::columns::{NumberColumn, TextColumn};
+use super::facts::HeapFacts;
 use super::flame::{self, FlameHeader};
 use super::heap::{self, HeapHeader, HeapPage};
 use crate::collation::Collator;
@@ -94,9 +95,14 @@ impl<'a> From<&'a ReportFault> for WarningHeader<'a> {
 }
 
 /// Returns the length of the header (32 bits, little-endian), the header in JSON, then the columns.
-pub(super) fn payload(set: &ReportSet, flame: Option<&FlameGraph>, heap: Option<&HeapPage>) -> Vec<u8> {
+pub(super) fn payload(
+    set: &ReportSet,
+    flame: Option<&FlameGraph>,
+    heap: Option<&HeapPage>,
+    facts: Option<&HeapFacts>,
+) -> Vec<u8> {
     let forest = Forest::new(set);
-    let (header, columns) = parts(&forest, set, flame, heap);
+    let (header, columns) = parts(&forest, set, flame, heap, facts);
     written(&header, &columns)
 }
 
@@ -105,7 +111,7 @@ pub(super) fn payload(set: &ReportSet, flame: Option<&FlameGraph>, heap: Option<
 #[cfg_attr(not(feature = "serve"), allow(dead_code, reason = "only the page that is served follows reports"))]
 pub(super) fn followed(set: &ReportSet, known: &str) -> Vec<u8> {
     let forest = Forest::new(set);
-    let (mut header, mut columns) = parts(&forest, set, None, None);
+    let (mut header, mut columns) = parts(&forest, set, None, None, None);
     let shape = header.shape(&columns);
     if shape != known {
         header.shape = Some(shape);
@@ -154,6 +160,7 @@ fn parts<'a>(
     set: &'a ReportSet,
     flame: Option<&'a FlameGraph>,
     heap: Option<&'a HeapPage>,
+    facts: Option<&'a HeapFacts>,
 ) -> (PageHeader<'a>, ReportColumns) {
     let mut processes: Vec<_> = forest.processes().iter().collect();
     processes.sort_by(|a, b| compare(a, b));
@@ -185,7 +192,7 @@ fn parts<'a>(
         header
     });
     let heap = heap.map(|heap| {
-        let (header, more) = heap::columns(heap);
+        let (header, more) = heap::columns(heap, facts);
         columns.extend(more);
         header
     });

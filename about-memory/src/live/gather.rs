@@ -6,10 +6,13 @@ use std::path::{Path, PathBuf};
 
 use memory_report::{ReportSet, Warning, WarningKind, file};
 
-use super::ask::{self, AskOptions};
+use super::ask::{self, AskOptions, in_parallel};
 use super::collect::collect_all;
 use super::error::LiveError;
 use super::listener::list;
+
+/// At most this many dumps are written at the same time.
+const DUMPS_AT_ONCE: usize = 64;
 
 /// The files that [`gather`] saved.
 #[derive(Debug)]
@@ -35,14 +38,21 @@ pub fn gather(within: &Path, options: &AskOptions) -> Result<GatheredReports, Li
     let mut reports = collect_all(options)?;
     let folder = new_folder(within).map_err(|error| LiveError::Write(within.to_owned(), error))?;
     let mut dumps = Vec::new();
-    for listener in list(options.timeout)? {
-        let Ok(hello) = listener.hello else { continue };
-        if !hello.has_dmd() {
-            continue;
-        }
+    let listeners = list(options.timeout)?;
+    let with_dmd: Vec<_> = listeners
+        .iter()
+        .filter_map(|listener| {
+            Some((listener, listener.hello.as_ref().ok().filter(|hello| hello.has_dmd())?))
+        })
+        .collect();
+    // Processes that hang take one timeout together.
+    let answers = in_parallel(&with_dmd, DUMPS_AT_ONCE, |(listener, _)| {
         let path = folder.join(format!("dmd-{}.json.gz", listener.pid));
-        match dump(&listener.socket, &path, options) {
-            Ok(()) => dumps.push(path),
+        dump(&listener.socket, &path, options).map(|()| path)
+    });
+    for ((listener, hello), answer) in with_dmd.iter().zip(answers) {
+        match answer {
+            Ok(path) => dumps.push(path),
             Err(error) => reports.warn(Warning::new(
                 WarningKind::Unavailable,
                 format!("{} (pid {})", hello.name, listener.pid),

@@ -39,6 +39,16 @@ pub(crate) fn end_accept(socket: &impl AsFd) {
     let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
 }
 
+/// The limit of a process's memory that its control groups set (`memory.max`), in bytes. `None` without a limit.
+#[cfg(feature = "serve")]
+pub(crate) fn memory_limit(pid: u32) -> Option<u64> {
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let limit = |group: &Path| fs::read_to_string(Path::new("/sys/fs/cgroup").join(group).join("memory.max"));
+    let limits = Path::new(group).ancestors().filter_map(|group| limit(group).ok()?.trim().parse().ok());
+    limits.min()
+}
+
 /// A connection whose reads and writes fail after a point in time.
 #[derive(Debug)]
 pub(crate) struct DeadlineStream {

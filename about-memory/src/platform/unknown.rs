@@ -50,6 +50,11 @@ pub(crate) fn process_name(_: u32) -> Option<String> {
     None
 }
 
+#[cfg(feature = "serve")]
+pub(crate) fn memory_limit(_: u32) -> Option<u64> {
+    None
+}
+
 pub(crate) fn is_running(_: u32, _: u64) -> bool {
     true
 }

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::answers;
+use super::codes::OneTimeCode;
 use super::displays::Displays;
 use super::downloads::PendingDownloads;
 use super::opening::StackOpening;
@@ -44,6 +45,8 @@ pub(super) struct PageApi {
     pub(super) displays: OnceLock<Displays>,
     pub(super) downloads: PendingDownloads,
     pub(super) guard: RequestGuard,
+    /// The code that a page exchanges for the token.
+    pub(super) code: OneTimeCode,
     pub(super) max_upload: u64,
     /// Whether all measurements omit private names.
     pub(super) anonymize: bool,
@@ -65,6 +68,16 @@ impl PageApi {
     fn buttons(&self) -> ProcessButtons<'_> {
         let Self { session, stacks, types, taken, recordings, opening, .. } = self;
         ProcessButtons { session, stacks, types, taken, recordings, opening }
+    }
+
+    /// Exchanges a one-time code for the token.
+    pub(super) fn token_for(&self, code: &str) -> Result<HttpResponse, HttpRefusal> {
+        if !self.code.redeem(code.as_bytes()) {
+            let reason = "the code was used before: open the address that `serve` printed";
+            return Err(HttpRefusal::new(401, reason));
+        }
+        let url = self.guard.url();
+        Ok(HttpResponse::json(&json!({ "token": url.split_once("#token=").map(|(_, token)| token) })))
     }
 
     /// Answers a request that the guard has accepted.
@@ -218,6 +231,7 @@ fn state(api: &PageApi) -> HttpResponse {
         json!({
             "id": id, "title": report.title, "pids": report.pids, "given": report.is_given,
             "anonymized": report.is_anonymized, "mark": report.is_mark,
+            "time": report.measured_at().map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         })
     });
     let stacks = api

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dmd_analyze::Dump;
 use dmd_analyze::Suggestions;
-use dmd_analyze::program::{HeapBlocks, ProgramOptions, Workspace};
+use dmd_analyze::program::{HeapBlocks, HeapOverview, ProgramOptions, Workspace};
 use dmd_analyze::symbolize::SymbolOptions;
 use memory_export::dmd::{self, ProfileOptions, RecordingWindow};
 use memory_export::{ProfileFormat, pprof};
 use serde_json::json;
 
-use crate::HtmlOptions;
+use crate::{HeapFacts, HtmlOptions};
 
 /// A dump has at most this many suggestions.
 const MOST: usize = 200;
@@ -100,7 +100,9 @@ fn dump(path: &Path) -> Result<OpenedStacks, String> {
         let _ = dump.symbolize(&SymbolOptions::new().system_names(system_names));
         Ok(dump)
     };
-    let blocks = HeapBlocks::new(read(path, false)?, &ProgramOptions::new());
+    let dump_of_page = read(path, false)?;
+    let facts = HeapFacts::from_dump(&dump_of_page, &HeapOverview::new(&dump_of_page, None));
+    let blocks = HeapBlocks::new(dump_of_page, &ProgramOptions::new());
     let (path, again) = (path.to_owned(), path.to_owned());
     let write = move |format: ProfileFormat, _: Option<RecordingWindow>, out: &mut dyn Write| {
         let is_pprof = format == ProfileFormat::Pprof;
@@ -109,7 +111,7 @@ fn dump(path: &Path) -> Result<OpenedStacks, String> {
         let written = format.write(&stacks, &pprof::PprofOptions::new(), out);
         written.map(drop).map_err(|error| error.to_string())
     };
-    let opened = OpenedStacks::new(HtmlOptions::new().heap_blocks(blocks));
+    let opened = OpenedStacks::new(HtmlOptions::new().heap_blocks(blocks).heap_facts(facts));
     Ok(opened.files(write).blocks(move || read(&again, false)))
 }
 

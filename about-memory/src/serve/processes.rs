@@ -16,6 +16,7 @@ use super::stacks::{AllStacks, ServedStacks};
 use super::types::AllTypes;
 use crate::http::{HttpRefusal, HttpResponse};
 use crate::live::{self, AskOptions};
+use crate::platform;
 use crate::session::{Session, SnapshotId};
 
 /// All processes together have this time to send their names and their amounts.
@@ -59,14 +60,22 @@ pub(super) fn list(
     let rows = listeners.iter().map(|listener| match &listener.hello {
         Ok(hello) => {
             let amounts = listener.amounts.as_ref();
-            let unclassified = reports.unclassified(listener.pid);
+            let measured = reports.parts(listener.pid);
+            let number = super::answers::number;
+            let unclassified = measured.as_ref().and_then(|(_, parts)| {
+                parts.unclassified.map(|part| [number(part), number(parts.explicit)])
+            });
+            let largest = measured.as_ref().map(|(_, parts)| {
+                let part = |(path, bytes): &(String, i128)| json!([path, number(*bytes)]);
+                parts.largest.iter().map(part).collect::<Vec<_>>()
+            });
             json!({
                 "pid": listener.pid, "name": hello.name, "started": hello.started, "requests": hello.requests,
                 "exe": (!anonymize).then_some(&hello.exe), "recording": recordings.has(listener.pid, Some(hello)),
                 "unopened": recordings.refusal(listener.pid, Some(hello)),
-                "unclassified": unclassified.map(|[part, whole]| {
-                    [super::answers::number(part), super::answers::number(whole)]
-                }),
+                "unclassified": unclassified, "largest": largest,
+                "explicit": measured.as_ref().map(|(_, parts)| number(parts.explicit)),
+                "report": measured.as_ref().map(|(id, _)| id), "limit": platform::memory_limit(listener.pid),
                 "resident": amounts.and_then(|amounts| amounts.resident),
                 "heap": amounts.and_then(|amounts| amounts.heap_allocated),
             })

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use tempfile::{Builder, TempPath};
+use tempfile::{Builder, NamedTempFile, TempPath};
 
 /// Writes a page that redirects to `url` into a new file in `folder`. Only this user can read the file. So other users
 /// can read the token neither in the list of processes nor in the file. Dropping the path removes the file.
@@ -12,6 +12,21 @@ use tempfile::{Builder, TempPath};
 ///
 /// Returns an error if the file cannot be written.
 pub fn redirect_file(folder: &Path, url: &str) -> io::Result<TempPath> {
+    written(folder, url).map(NamedTempFile::into_temp_path)
+}
+
+/// Lets the file of [`redirect_file`] redirect to another address.
+///
+/// # Errors
+///
+/// Returns an error if the file cannot be written.
+pub fn change_redirect(file: &Path, url: &str) -> io::Result<()> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    // A browser reads either the old file or the new one.
+    written(folder, url)?.persist(file).map(drop).map_err(|error| error.error)
+}
+
+fn written(folder: &Path, url: &str) -> io::Result<NamedTempFile> {
     // `tempfile` makes files with the mode 0600.
     let mut file = Builder::new().prefix("about-memory-").suffix(".html").tempfile_in(folder)?;
     let url = url.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;");
@@ -22,5 +37,5 @@ pub fn redirect_file(folder: &Path, url: &str) -> io::Result<TempPath> {
          <p><a href=\"{url}\">about:memory</a></p>"
     )?;
     file.flush()?;
-    Ok(file.into_temp_path())
+    Ok(file)
 }

@@ -6,9 +6,9 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use memory_export::open_metrics::{self, MetricsForm};
 use memory_report::ReportSet;
-use memory_report::tree::Forest;
 use serde::Deserialize;
 
+use super::measured_parts::MeasuredParts;
 use super::served_list::{ServedEntry, ServedList};
 use crate::http::{HttpRefusal, HttpResponse};
 
@@ -27,8 +27,8 @@ pub(super) struct ServedReport {
     pub(super) is_mark: bool,
     /// The time since 1970 at which the server received the report.
     pub(super) time: Duration,
-    /// The amounts `heap-unclassified` and `explicit` of the set. Empty until they are first needed.
-    unclassified: Arc<OnceLock<Option<[i128; 2]>>>,
+    /// The largest parts of the set. Empty until they are first needed.
+    parts: Arc<OnceLock<Option<MeasuredParts>>>,
 }
 
 impl ServedReport {
@@ -41,7 +41,7 @@ impl ServedReport {
             is_anonymized: false,
             is_mark: false,
             time: now(),
-            unclassified: Arc::default(),
+            parts: Arc::default(),
         }
     }
 }
@@ -123,23 +123,21 @@ impl ServedReports {
             let is_renewed = !report.is_given && !report.is_mark && report.pids == pids;
             if is_renewed {
                 (report.set, report.time) = (Arc::new(set), now());
-                report.unclassified = Arc::default();
+                report.parts = Arc::default();
             }
             is_renewed
         });
         renewed.unwrap_or(false)
     }
 
-    /// Returns the `heap-unclassified` and the `explicit` of a process in its latest measurement.
-    pub(super) fn unclassified(&self, pid: u32) -> Option<[i128; 2]> {
+    /// Returns the largest parts of a process in its latest measurement, and the number of the measurement.
+    pub(super) fn parts(&self, pid: u32) -> Option<(u32, MeasuredParts)> {
         let of_process = |report: &ServedReport| report.pids == [pid] && !report.set.is_diff();
-        let reports = self.list().into_iter().map(|(_, report)| report);
-        let latest = reports.filter(of_process).max_by_key(|report| report.time)?;
+        let reports = self.list().into_iter().filter(|(_, report)| of_process(report));
+        let (id, latest) = reports.max_by_key(|(_, report)| report.time)?;
         // Computed once: pages ask every few seconds, and the tree of a report is large.
-        *latest.unclassified.get_or_init(|| {
-            let forest = Forest::new(&latest.set);
-            Some([forest.amount("explicit/heap-unclassified")?, forest.amount("explicit")?])
-        })
+        let parts = latest.parts.get_or_init(|| MeasuredParts::new(&latest.set));
+        parts.clone().map(|parts| (id, parts))
     }
 }
 

@@ -12,6 +12,7 @@ use memory_report::ReportSet;
 
 use super::api::PageApi;
 use super::assets;
+use super::codes::OneTimeCode;
 use super::displays::Displays;
 use super::downloads::PendingDownloads;
 use super::opening::{OpenedStacks, StackOpening};
@@ -167,6 +168,7 @@ impl Server {
         let is_remote = options.listen.is_remote();
         // Readers on other machines may only look, and see no private names.
         let read_only = options.read_only || is_remote;
+        let code = OneTimeCode::new()?;
         let (http, state) = HttpServer::start(&options.listen, options.port, read_only, |guard| {
             let api = PageApi {
                 reports: ServedReports::new(session.clone(), options.keep),
@@ -181,6 +183,7 @@ impl Server {
                 displays: OnceLock::new(),
                 downloads: PendingDownloads::default(),
                 guard,
+                code,
                 max_upload: options.max_upload,
             };
             ServerState {
@@ -201,6 +204,14 @@ impl Server {
     /// secret.
     pub fn url(&self) -> String {
         self.state.api.guard.url()
+    }
+
+    /// Returns the address of the page with a code that works once, for a browser: its history then never contains the
+    /// token. After the code is used, this function returns an address with another code.
+    pub fn one_time_url(&self) -> String {
+        let url = self.url();
+        let page = url.split_once('#').map_or(url.as_str(), |(page, _)| page);
+        format!("{page}#code={}", self.state.api.code.text())
     }
 
     /// Adds reports that the page shows.
@@ -316,6 +327,10 @@ fn answer<'a>(
             api.tickets.put_back(ticket);
         }
         return answer.map(Some);
+    }
+    if let Some(code) = request.path.strip_prefix("/code/") {
+        // This request comes without the token, so it neither keeps its connection nor counts as use.
+        return api.token_for(code).map(Some);
     }
     if !request.path.starts_with("/api/") {
         return Err(HttpRefusal::new(404, "the server has nothing at this address"));

@@ -1,6 +1,7 @@
 // The page: reads its data, then shows a view with the settings of the toolbar.
 
 import { read } from "./data/reports";
+import { copyText } from "./widgets/clipboard";
 import { byId, create, setText } from "./widgets/elements";
 import { showName, showText } from "./text/escape";
 import { Model } from "./model/model";
@@ -40,6 +41,10 @@ function start(model: Model) {
   }
   const heap = heapView && new HeapViews(heapView, model, () => shown.update());
   if (heap) {
+    heap.onShow = (view) => {
+      show(view);
+      (view.focused ?? view.element).focus();
+    };
     views.splice(0, views.length, ...heap.views);
     byId("toolbar").parentElement!.after(heap.above);
     byId("tree-tools").classList.remove("reports");
@@ -121,20 +126,9 @@ function showMessage(message: string, isError = false) {
   byId("message").classList.toggle("error", isError);
 }
 
-/** Browsers may deny the clipboard to a page opened from a file. `execCommand` also works in such a page. */
 async function copy(text: string) {
-  try {
-    await navigator.clipboard.writeText(text);
-    showMessage("Copied.");
-  } catch {
-    const area = create("textarea");
-    area.value = text;
-    document.body.append(area);
-    area.select();
-    const copied = document.execCommand("copy");
-    area.remove();
-    showMessage(copied ? "Copied." : "The browser does not allow this page to copy.", !copied);
-  }
+  const copied = await copyText(text);
+  showMessage(copied ? "Copied." : "The browser does not allow this page to copy.", !copied);
 }
 
 read(byId("data")).then(

@@ -34,6 +34,7 @@ const VIEWS = [
   ["#/report/1?view=treemap", ".treemap .box"],
   ["#/report/2?against=1", ".row.heading"],
   ["#/series?depth=1", ".series svg"],
+  ["#/memory/1/summary", ".summary ol + *, .summary section + section"],
   ["#/memory/1/census", ".windowed .row .name"],
   ["#/memory/1/treemap", ".map button"],
   ["#/memory/1/dominators", ".paths .path"],
@@ -42,7 +43,9 @@ const VIEWS = [
   ["#/memory/1/classes", ".windowed .row .name"],
   ["#/generations/1/2", ".windowed .row .name"],
   ["#/diff/1/2", ".windowed .row .name"],
-  ["#/stacks/1", ".table .row .name"],
+  ["#/stacks/1", ".summary .answer"],
+  ["#/stacks/1?view=table", ".table .row .name"],
+  ["#/stacks/1?view=calls", ".calls .row .name"],
   ["#/stacks/1?view=treemap", ".treemap .box"],
   ["#/stacks/1?view=flame", ".flame .frame"],
   ["#/stacks/1?view=callers", ".callers .row"],
@@ -50,6 +53,7 @@ const VIEWS = [
   ["#/stacks/1?view=flame&roots=1", ".flame .frame"],
   ["#/report/1?view=flame", ".flame .frame"],
   ["#/stacks/2", ".time svg"],
+  ["#/stacks/2", ".summary .answer"],
   ["#/no/such/page", ".empty"],
 ];
 
@@ -65,8 +69,16 @@ async function broken(page, colorScheme) {
   return violations;
 }
 
-/** Returns the violations of the page in both colour schemes. */
+/** Returns the violations of the page in both colour schemes, and of the page on a narrow screen. */
 async function faulty(page) {
+  const found = await faultyInSize(page);
+  await page.setViewportSize({ width: 400, height: viewport.height });
+  found.push(...(await faultyInSize(page)).map((fault) => `400 px: ${fault}`));
+  await page.setViewportSize(viewport);
+  return found;
+}
+
+async function faultyInSize(page) {
   const found = [];
   for (const colorScheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme });
@@ -117,7 +129,10 @@ test("processes and types follow the rules of axe", { skip: existsSync(victim) ?
   await page.evaluate(axe);
   await page.waitForSelector(".processes .actions button");
   assert.deepEqual(await faulty(page), []);
-  await page.locator(".processes tr", { hasText: String(child.pid) }).getByText("Types", { exact: true }).click();
+  const row = page.locator(".processes tr", { hasText: String(child.pid) });
+  await row.locator(".menu summary").click();
+  assert.deepEqual(await faulty(page), []);
+  await row.getByText("Types", { exact: true }).click();
   await page.click("#side li a[href='#/memory/1/types']", { timeout: 60_000 });
   await page.waitForSelector(".types tr a");
   assert.deepEqual(await faulty(page), []);

@@ -46,8 +46,8 @@ test("a dump alone is a page of its flame graph", async () => {
   assert.ok(await page.isHidden("#processes"));
   await page.setChecked("#verbose", true);
   assert.deepEqual(await frames(page), [
-    "1 all: 1,100 B (100.0%) in 4 blocks",
-    "2 a::main: 1,100 B (100.0%) in 4 blocks",
+    "1 all: 1,100 B (100.00%) in 4 blocks",
+    "2 a::main: 1,100 B (100.00%) in 4 blocks",
     "3 a::load: 900 B (81.82%) in 2 blocks",
     "3 a::save: 200 B (18.18%) in 2 blocks",
     "4 a::inner: 600 B (54.55%) in 1 block",
@@ -135,7 +135,7 @@ test("a search marks frames and shows their sum, each byte once", async () => {
   assert.equal(await page.locator(".frame.match").count(), 4);
   assert.equal(await page.locator(".frame.other").count(), (await frames(page)).length - 4);
   await page.fill(".flame input[type=search]", "nobody");
-  assert.equal(await page.textContent(".flame output"), "matched: 0 B (00.00%)");
+  assert.equal(await page.textContent(".flame output"), "matched: 0 B (0.00%)");
   await page.fill(".flame input[type=search]", "");
   assert.equal(await page.locator(".frame.match, .frame.other").count(), 0);
   await close();
@@ -146,7 +146,7 @@ test("inverted, the innermost frames come first", async () => {
   await page.setChecked("#verbose", true);
   await page.setChecked(".flame input[type=checkbox]", true);
   assert.deepEqual(await frames(page), [
-    "1 all: 1,100 B (100.0%) in 4 blocks",
+    "1 all: 1,100 B (100.00%) in 4 blocks",
     "2 a::inner: 800 B (72.73%) in 3 blocks",
     "2 b::inner: 300 B (27.27%) in 1 block",
     "3 a::load: 600 B (54.55%) in 1 block",
@@ -183,12 +183,12 @@ test("kinds and reporters are the outermost frames, and estimates are marked", a
   const { page, close } = await open(write(file));
   await page.setChecked("#verbose", true);
   const all = await frames(page);
-  assert.equal(all[0], "1 all: 5,600 B (100.0%) in 101 blocks");
+  assert.equal(all[0], "1 all: 5,600 B (100.00%) in 101 blocks");
   assert.ok(all.includes("2 unreported: 1,600 B (28.57%) in 100 blocks"), all.join("\n"));
   assert.ok(all.includes("2 once-reported: 4,000 B (71.43%) in 1 block"), all.join("\n"));
   assert.ok(all.includes("3 reported by a::f: 4,000 B (71.43%) in 1 block"), all.join("\n"));
   assert.ok(all.includes("4 a::f: ~1,200 B (21.43%) in ~75 blocks"), all.join("\n"));
-  assert.ok(all.includes("4 a::g: ~400 B (07.14%) in ~25 blocks"), all.join("\n"));
+  assert.ok(all.includes("4 a::g: ~400 B (7.14%) in ~25 blocks"), all.join("\n"));
   await close();
 });
 
@@ -201,9 +201,9 @@ test("bytes that floats cannot represent are exact", async () => {
   const { page, close } = await open(write(file));
   await page.setChecked("#verbose", true);
   const sum = (BigInt(req) * 5n + 3n).toLocaleString("en-US");
-  assert.equal((await frames(page))[0], `1 all: ${sum} B (100.0%) in 6 blocks`);
+  assert.equal((await frames(page))[0], `1 all: ${sum} B (100.00%) in 6 blocks`);
   await page.setChecked(".flame input[type=checkbox]", true);
-  assert.equal((await frames(page))[1], `2 a::f: ${(BigInt(req) * 5n).toLocaleString("en-US")} B (100.0%) in 5 blocks`);
+  assert.equal((await frames(page))[1], `2 a::f: ${(BigInt(req) * 5n).toLocaleString("en-US")} B (100.00%) in 5 blocks`);
   await close();
 });
 
@@ -222,7 +222,7 @@ test("names of frames stay text", async () => {
 
 test("an empty dump is an empty graph", async () => {
   const { page, faults, close } = await open(write(dump([])));
-  assert.deepEqual(await frames(page), ["1 all: 0.00 MiB (100.0%) in 0 blocks"]);
+  assert.deepEqual(await frames(page), ["1 all: 0 B (0.00%) in 0 blocks"]);
   await page.setChecked(".flame input[type=checkbox]", true);
   await page.keyboard.press("ArrowDown");
   assert.deepEqual(faults, []);

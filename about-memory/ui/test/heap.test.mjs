@@ -45,20 +45,21 @@ async function drag(page, from, to) {
 async function opened(...files) {
   const result = await open(write(...files));
   await result.page.setChecked("#verbose", true);
+  await result.page.click("#tab-table");
   return result;
 }
 
 test("a recording first shows its peak", async () => {
   const { page, faults, close } = await opened(before);
-  assert.deepEqual(await page.$$eval("#tabs button", (all) => all.map((one) => one.textContent)), ["Table", "Treemap", "Flame graph", "Callers"]);
+  assert.deepEqual(await page.$$eval("#tabs button", (all) => all.map((one) => one.textContent)), ["Summary", "Table", "Treemap", "Flame graph", "Call tree", "Callers"]);
   assert.equal(await sum(page), "16,000,000 B in 9 blocks alive at 0.600 s");
   assert.deepEqual(await rows(page), [
     "8,000,000 B 50.00% 1 server+0x300",
     "4,000,000 B 25.00% 1 server+0x110",
     "3,000,000 B 18.75% 6 server+0x220",
-    "1,000,000 B 06.25% 1 server+0x210",
+    "1,000,000 B 6.25% 1 server+0x210",
   ]);
-  assert.equal(await page.textContent(".time .axis"), "0 slive, at most 15.26 MiBallocated, at most 1,716.61 MiB a secondpeak at 0.600 s1.000 s");
+  assert.equal(await page.textContent(".time .axis"), "0 slive, at most 15.26 MiBallocated, at most 1.68 GiB a secondpeak at 0.600 s1.000 s");
   for (const hidden of ["#processes", "#expand", "#hide-tiny"]) assert.ok(await page.isHidden(hidden), hidden);
   assert.deepEqual(faults, []);
   await close();
@@ -130,13 +131,13 @@ test("each view follows the range", async () => {
   await page.click("#tab-flame");
   await settled(page);
   assert.deepEqual(await frames(page), [
-    "all: 16,000,000 B (100.0%) in 9 blocks",
-    "[+0x100]: 16,000,000 B (100.0%) in 9 blocks",
+    "all: 16,000,000 B (100.00%) in 9 blocks",
+    "[+0x100]: 16,000,000 B (100.00%) in 9 blocks",
     "[+0x300]: 8,000,000 B (50.00%) in 1 block",
     "[+0x200]: 4,000,000 B (25.00%) in 7 blocks",
     "[+0x110]: 4,000,000 B (25.00%) in 1 block",
     "[+0x220]: 3,000,000 B (18.75%) in 6 blocks",
-    "[+0x210]: 1,000,000 B (06.25%) in 1 block",
+    "[+0x210]: 1,000,000 B (6.25%) in 1 block",
   ]);
   // A zoomed frame stays zoomed as long as it exists.
   await page.locator(".frame", { hasText: "0x200]" }).click();
@@ -173,7 +174,7 @@ test("each view follows the range", async () => {
 test("the table has sites, types and crates, and sorts and filters them", async () => {
   const { page, close } = await opened(before);
   await page.selectOption(".table select", "2");
-  assert.deepEqual(await rows(page), ["16,000,000 B 100.0% 9 server"]);
+  assert.deepEqual(await rows(page), ["16,000,000 B 100.00% 9 server"]);
   await page.selectOption(".table select", "0");
   await page.click(".table .head button:has-text('blocks')");
   assert.match((await rows(page))[0], /0x220/);
@@ -252,5 +253,60 @@ test("names stay text", async () => {
 
 test("the page without data is small", () => {
   const size = statSync(write(before)).size;
-  assert.ok(size < 100_000, `${size} bytes`);
+  assert.ok(size < 118_000, `${size} bytes`);
+});
+
+test("a recording opens on its summary, and each row of the summary opens its stacks", async () => {
+  const { page, faults, close } = await open(write(before));
+  assert.equal(await page.textContent(".summary .size"), "15.26 MiB in 9 blocks");
+  assert.match(await page.textContent(".summary .what"), /^server\+0x300 allocated the most: 7\.63 MiB, 50\.00% of the heap, in 1 block\./);
+  assert.match(await page.textContent(".summary .facts"), /^Peak: 15\.26 MiB in 9 blocks, 0\.60 s after the start\.\nEnd: {2}8\.58 MiB/);
+  const sites = () => page.$$eval(".summary section:nth-of-type(1) li button", (all) => all.map((one) => [...one.children].map((cell) => cell.textContent).join(" ").trim()));
+  assert.deepEqual(await sites(), ["7.63 MiB 50.00% server+0x300", "3.81 MiB 25.00% server+0x110", "2.86 MiB 18.75% server+0x220", "976.56 KiB 6.25% server+0x210"]);
+  // The summary shows the blocks of the chosen range.
+  await drag(page, 0.3, 0.5);
+  await settled(page);
+  assert.equal(await page.textContent(".summary .size"), "1.91 MiB in 3 blocks");
+  await page.click("#time-peak");
+  await settled(page);
+  await page.click(".summary li button:has-text('0x220')");
+  assert.equal(await page.getAttribute("#tab-table", "aria-selected"), "true");
+  assert.match(await page.textContent(".table .row.active"), /0x220/);
+  // The holder has one stack, so its frames are visible, the innermost first.
+  const frames = await page.$$eval(".table .row.frame .name", (all) => all.map((one) => one.textContent.replaceAll("???[/app/server ", "[")));
+  assert.deepEqual(frames, ["[+0x220]", "[+0x200]", "[+0x100]"]);
+  await page.click(".table .actions button:has-text('Callers')");
+  assert.match(await page.textContent(".callers h2"), /0x220\]/);
+  await page.click("#tab-table");
+  await page.click(".table .actions button:has-text('Flame graph')");
+  assert.match(await page.textContent(".flame .about"), /0x220\] · 2\.86 MiB \(18\.75%\) in 6 blocks/);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("the keyboard opens the rows of the table", async () => {
+  const { page, close } = await opened(before);
+  await page.focus(".table .list");
+  const kinds = () => page.$$eval(".table .row", (all) => all.map((one) => one.classList[1]).join(" "));
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await kinds(), "holder stack frame frame holder holder holder");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  // Left leads to the row around the frame, and then closes the holder.
+  for (const key of ["ArrowLeft", "ArrowLeft"]) await page.keyboard.press(key);
+  assert.equal(await page.getAttribute(".table .row.active", "aria-level"), "1");
+  await page.keyboard.press("ArrowLeft");
+  assert.equal(await kinds(), "holder holder holder holder");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.getAttribute(".table .row.active", "aria-expanded"), "true");
+  await close();
+});
+
+test("a change opens on what grew", async () => {
+  const { page, close } = await open(write(before, after, "--at", "peak"));
+  assert.equal(await page.textContent(".summary .size"), "-390.63 KiB from 15.26 MiB to 14.88 MiB");
+  assert.match(await page.textContent(".summary .what"), /^server\+0x300 shrank most: -7\.63 MiB, from 7\.63 MiB to 0 B\.$/);
+  const sites = await page.$$eval(".summary section:nth-of-type(1) li .cell:first-child", (all) => all.map((one) => one.textContent));
+  assert.deepEqual(sites, ["-7.63 MiB", "+7.63 MiB", "-976.56 KiB", "+585.94 KiB"]);
+  await close();
 });

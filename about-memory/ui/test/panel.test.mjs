@@ -279,7 +279,7 @@ inBoth("every action of Firefox's panel", [heap("small-a.fxsnapshot"), heap("sma
   did("toggle-record-allocation-stacks-start");
   await new Promise((next) => setTimeout(next, 300));
   await b.run(`${row(service.pid)}.querySelector('.recording input').click()`);
-  await b.until("location.hash.startsWith('#/stacks/') && document.querySelector('.list .row')?.title");
+  await b.until("location.hash.startsWith('#/stacks/') && document.querySelector('.summary .answer')");
   did("toggle-record-allocation-stacks-end");
 
   // Removes all snapshots at once, including the failed one.
@@ -438,7 +438,10 @@ inBoth("everything can be done by keyboard", [heap("small-a.fxsnapshot"), heap("
   // Stacks: suggested reporters for the chosen row.
   await tabTo(text("dark-matter-mixed.json"), true);
   await b.key("Enter");
-  await b.until("location.hash.startsWith('#/stacks/1') && document.querySelector('.table .row .name')");
+  await b.until("location.hash.startsWith('#/stacks/1') && document.querySelector('.summary .answer')");
+  await tabTo("at.textContent === 'Open its stacks'");
+  await b.key("Enter");
+  await b.until("location.hash.includes('view=table') && document.querySelector('.table .row.stack')");
   await tabTo("at.parentElement?.textContent.includes('suggest')", true);
   await b.key("Space");
   await b.until("Number(document.querySelector('.suggestions')?.dataset.suggestions) > 0");

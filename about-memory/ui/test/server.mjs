@@ -47,6 +47,6 @@ export async function serve(...args) {
     const file = await download;
     return [file.suggestedFilename(), readFileSync(await file.path())];
   };
-  return { page, faults, close, go, read, rows, exported, origin, token, server };
+  return { page, faults, close, go, read, rows, exported, origin, token, file, server };
 }
 

@@ -22,29 +22,33 @@ test("a snapshot counts as taken when it is read", async () => {
   };
   pretend(runtime, 4_200_001, { name: "slow", requests: ["heap-snapshot"] }, answer);
   const { page, faults, close } = await serve({ XDG_RUNTIME_DIR: runtime });
+  const press = async () => {
+    await page.click(".processes .menu summary");
+    await page.click(".processes .choices button:text-is('Take snapshot')");
+  };
   const messages = () => page.$$eval(".messages li", (all) => all.map((one) => one.textContent.replace(/^\S+ /, "")));
   const take = async () => {
     // The request may arrive before the click returns.
     const listed = waiting.length + 1;
-    await page.click("text=Take snapshot");
+    await press();
     await page.waitForFunction((n) => document.querySelectorAll("#side li small").length === n, listed);
     while (waiting.length === 0) await page.waitForTimeout(10);
   };
-  await page.waitForSelector("text=Take snapshot");
+  await page.waitForSelector(".processes .menu summary");
   await take();
   assert.deepEqual(await messages(), [], "the server has accepted the request, but has not read the snapshot yet");
   waiting.pop().end(readFileSync(small));
   await page.waitForSelector(".messages li");
   assert.deepEqual(await messages(), ["Took a snapshot of process 4200001"]);
 
-  await page.click("text=Take snapshot");
+  await press();
   while (waiting.length === 0) await page.waitForTimeout(10);
   waiting.pop().end('{"version":1,"error":"not today"}\n');
   await page.waitForFunction(() => document.querySelectorAll(".messages li").length === 2);
   assert.match((await messages())[0], /not today/);
 
   // The newest snapshot is removed while the page waits for it, and no later snapshot follows.
-  await page.click("text=Take snapshot");
+  await press();
   await page.waitForFunction(() => document.querySelector("#side li:last-child small")?.textContent === "Saving snapshot…");
   await page.click("#side li:last-child button[aria-label^='Remove this snapshot']");
   await page.waitForFunction(() => document.querySelectorAll(".messages li").length === 3);
@@ -74,6 +78,22 @@ test("suspects of one class are a group that opens", async () => {
   assert.match((await rows())[1], /SavedFrame @ 0x/);
   await page.keyboard.press("ArrowDown");
   await page.waitForSelector(".paths .path");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("a snapshot opens on a summary with sentences about what keeps memory alive", async () => {
+  const { page, faults, close, read } = await serve(fileURLToPath(new URL("../../../heap-graph/tests/golden/medium.fxsnapshot", import.meta.url)));
+  await read(1);
+  await page.click("#side li a[href='#/memory/1/summary']");
+  await page.waitForSelector(".summary .columns section:nth-of-type(2) li");
+  assert.match(await page.textContent(".summary .size"), /^[\d.]+ [KM]iB in [\d,]+ nodes$/);
+  const sentences = await page.$$eval(".summary .what", (all) => all.map((one) => one.textContent));
+  assert.ok(sentences.every((text) => /(keeps?) [\d.]+% of the heap alive: |No node alone/.test(text)), sentences.join("\n"));
+  const first = await page.textContent(".summary li .name");
+  await page.click(".summary li a");
+  await page.waitForSelector(".windowed .row .name");
+  assert.ok((await page.textContent(".windowed .row")).includes(first.split(" › ").pop()), first);
   assert.deepEqual(faults, []);
   await close();
 });

@@ -44,7 +44,7 @@ pub(super) fn print(path: &Path, facts: &SummaryFacts<'_>) -> Result<(), Failure
     let types = facts.types.map(|types| types.text(dump.peak().map(dmd_analyze::DumpPeak::bytes)));
     let overview = HeapOverview::new(&dump, facts.at());
     let dump = at(dump, &overview, path)?;
-    let (has_lines, is_of_rust) = (dump.has_lines_of_program(), dump.is_of_rust());
+    let advice = dump.line_advice();
     let view = program_view::options(io::stderr().is_terminal());
     let memory = first_screen::resident_memory(&dump, &view);
     let Some(mut summary) = first_screen::heap_summary(dump, &view) else {
@@ -65,12 +65,8 @@ pub(super) fn print(path: &Path, facts: &SummaryFacts<'_>) -> Result<(), Failure
     };
     let gap = if memory.is_empty() { "" } else { "\n" };
     let mut text = format!("\n{resident}{overview}{types}{summary}\n{memory}{gap}");
-    if !has_lines {
-        text += "The program has no line numbers. To get them, build it with debug information";
-        text += match is_of_rust {
-            true => "; in Cargo.toml:\n  [profile.release]\n  debug = \"line-tables-only\"\n\n",
-            false => ": the compilers of C and C++ add it with -g.\n\n",
-        };
+    if let Some(advice) = advice {
+        text += &format!("{advice}\n");
     }
     let commands = [
         ("dmd", "", "the stacks, the largest first"),

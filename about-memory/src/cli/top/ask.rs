@@ -104,7 +104,12 @@ impl ScreenRequest {
                 Ok(ScreenAnswer::Report(pids, Box::new(set)))
             }
             Self::Diff([first, second]) => {
-                let set = about_memory::diff(&collect(&[first])?, &collect(&[second])?);
+                // A process that hangs must not delay the other one.
+                let (first_set, second_set) = thread::scope(|scope| {
+                    let other = scope.spawn(|| collect(&[second]));
+                    (collect(&[first]), other.join().expect("a collection does not panic"))
+                });
+                let set = about_memory::diff(&first_set?, &second_set?);
                 Ok(ScreenAnswer::Difference(
                     format!("from process {first} to process {second}"),
                     Box::new(set),

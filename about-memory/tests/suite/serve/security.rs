@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-use about_memory::serve::{OpenedStacks, ServeOptions, Server, redirect_file};
+use about_memory::serve::{OpenedStacks, ServeOptions, Server, change_redirect, redirect_file};
 use about_memory::session::{Session, SessionOptions};
 use memory_export::dmd::RecordingWindow;
 use serde_json::json;
@@ -430,6 +430,10 @@ fn the_file_that_leads_to_the_page_is_private_and_goes() {
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains(&client.server.url()) && text.contains("no-referrer"));
+    // The file keeps its name and its mode when it leads to another address.
+    change_redirect(&file, &client.server.one_time_url()).unwrap();
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(std::fs::read_to_string(&file).unwrap().contains("/#code="));
     let path = file.to_path_buf();
     drop(file);
     assert!(!path.exists());
@@ -439,4 +443,24 @@ fn the_file_that_leads_to_the_page_is_private_and_goes() {
 fn the_token_is_in_no_text_for_debugging() {
     let client = client();
     assert!(!format!("{:?}", client.server).contains(&client.token));
+}
+
+#[test]
+fn a_code_gives_the_token_once() {
+    let client = client();
+    let host = client.server.address();
+    let code = |url: String| url.split_once("/#code=").unwrap().1.to_owned();
+    let exchange = |code: &str, host: &str| {
+        client.raw(format!("GET /code/{code} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes())
+    };
+    let first = code(client.server.one_time_url());
+    assert!(first.len() == 64 && first != client.token);
+    // Neither a wrong code nor a wrong host uses up the code.
+    assert_eq!(exchange(&"0".repeat(64), &host.to_string()).status, 401);
+    assert_eq!(exchange(&first, "evil.example").status, 403);
+    assert_eq!(exchange(&first, &host.to_string()).json()["token"], client.token.as_str());
+    assert_eq!(exchange(&first, &host.to_string()).status, 401, "once");
+    let second = code(client.server.one_time_url());
+    assert_ne!(first, second);
+    assert_eq!(exchange(&second, &host.to_string()).json()["token"], client.token.as_str());
 }

@@ -34,6 +34,8 @@ export class Frame {
     private readonly make: () => Frame[],
     /** The earlier amounts in a change; otherwise `null`. */
     readonly before: AmountsBefore | null = null,
+    /** The file and the line of the frame's largest stack; empty if they are unknown. */
+    readonly place = "",
   ) {}
 
   /** The bytes that determine the width of the frame. */
@@ -127,7 +129,8 @@ function group(below: Frame, top: Frame, ends: StackEnd[]): Frame[] {
     const next = () => ends.map((end) => ({ ...end, at: end.at.caller! }));
     const before = ends.reduce<AmountsBefore | null>((sum, end) => addBefore(sum, end.before, 1), null);
     const made = () => group(frame, top, next());
-    const frame: Frame = new Frame(name, below, sum("bytes"), sum("blocks"), estimated, made, before);
+    const largest = ends.reduce((one, other) => (other.bytes > one.bytes ? other : one));
+    const frame: Frame = new Frame(name, below, sum("bytes"), sum("blocks"), estimated, made, before, largest.at.place);
     return frame;
   });
 }

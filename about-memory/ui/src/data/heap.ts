@@ -11,14 +11,26 @@ export interface HeapHeader {
   frames: number;
   rows: number;
   merged: number;
+  facts?: HeapFacts;
   timeline?: TimelineHeader;
   change?: ChangeHeader;
   blocks?: KindsHeader;
 }
 
+/** Facts that the blocks do not contain. A text is empty if there are none. */
+export interface HeapFacts {
+  /** The lines about the peak, the end and the allocations. */
+  life: string;
+  /** The resident memory of the process by owner. */
+  memory: string;
+  /** What the reader can build or start differently to see more. */
+  advice: string;
+}
+
 /** The data that the page shows instead of reports. */
 export interface Heap {
   stacks: Stacks;
+  facts: HeapFacts | null;
   timeline: Timeline | null;
   change: Change | null;
   kinds: BlockKinds | null;
@@ -52,6 +64,7 @@ export function readHeap(header: HeapHeader, column: (name: string) => Uint8Arra
     names: new TextColumn(column("heapNameLengths"), column("heapNames"), header.names),
     caller,
     nameOf: numbers("heapNameOf", header.frames),
+    placeOf: numbers("heapPlaceOf", header.frames),
     rows: header.rows,
     frameOf: numbers("heapFrame", header.rows),
     holders: [numbers("heapSite", header.rows), numbers("heapType", header.rows), numbers("heapCrate", header.rows)],
@@ -59,6 +72,7 @@ export function readHeap(header: HeapHeader, column: (name: string) => Uint8Arra
   };
   return {
     stacks,
+    facts: header.facts ?? null,
     timeline: header.timeline ? readTimeline(header.timeline, header.rows, column) : null,
     change: header.change ? readChange(header.change, header.rows, column) : null,
     kinds: header.blocks ? readKinds(header.blocks, header.rows, column) : null,

@@ -3,7 +3,7 @@
 
 import { Frame } from "./flame";
 import type { BlockKinds } from "./kinds";
-import type { RowAmounts, Stacks } from "./stacks";
+import { framePlace, type RowAmounts, type Stacks } from "./stacks";
 
 /** Returns the frames that have blocks or, in a change, had blocks before. */
 export function stackFlame(stacks: Stacks, amounts: RowAmounts, estimated = false, top?: { name: string; caller: Frame }): Frame {
@@ -32,7 +32,7 @@ export function stackFlame(stacks: Stacks, amounts: RowAmounts, estimated = fals
     const caller = stacks.caller[i];
     const past = before && { bytes: bytesBefore[i], blocks: blocksBefore[i], larger: larger[i] };
     const name = i === 0 && top ? top.name : stacks.names.get(stacks.nameOf[i]);
-    frames[i] = new Frame(name, frames[caller] ?? top?.caller ?? null, bytes[i], blocks[i], estimated, () => called[i], past);
+    frames[i] = new Frame(name, frames[caller] ?? top?.caller ?? null, bytes[i], blocks[i], estimated, () => called[i], past, framePlace(stacks, i));
     if (caller >= 0 && larger[i] > 0) called[caller].push(frames[i]);
   }
   return frames[0];

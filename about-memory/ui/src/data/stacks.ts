@@ -11,6 +11,8 @@ export interface Stacks {
   /** The caller of each frame, in preorder; -1 for the root. */
   caller: Int32Array;
   nameOf: Int32Array;
+  /** For each frame: the index of the name that is its file and line, plus 1; 0 if they are unknown. */
+  placeOf: Int32Array;
   /** The number of rows. */
   rows: number;
   /** The innermost frame of each row. */
@@ -33,6 +35,8 @@ export interface RowAmounts {
 
 /** A holder under a key, with the sums of its rows. */
 export interface HolderSums {
+  /** The index of the name. */
+  number: number;
   name: string;
   bytes: number;
   blocks: number;
@@ -56,7 +60,7 @@ export function holders(stacks: Stacks, key: HolderKey, amounts: RowAmounts): Ho
     const number = stacks.holders[key][row];
     const known = all.get(number);
     if (!known) {
-      all.set(number, { name: stacks.names.get(number), bytes, blocks, bytesBefore, blocksBefore, swapped, untouched });
+      all.set(number, { number, name: stacks.names.get(number), bytes, blocks, bytesBefore, blocksBefore, swapped, untouched });
       continue;
     }
     known.bytes += bytes;
@@ -67,4 +71,67 @@ export function holders(stacks: Stacks, key: HolderKey, amounts: RowAmounts): Ho
     known.untouched += untouched;
   }
   return [...all.values()];
+}
+
+/** A function name and the place of its largest stack: `Index::finish` and `src/index.rs:93`. */
+export interface NameParts {
+  name: string;
+  place: string;
+}
+
+/** Separates the place at the end of a site's name. */
+export function nameParts(text: string): NameParts {
+  const [, name = text, place = ""] = /^(.+) \(([^()]+:\d+(?:\.\.\d+)?)\)$/.exec(text) ?? [];
+  return { name, place };
+}
+
+/** A stack of a holder. */
+export interface HolderStack {
+  /** The index of the row. */
+  row: number;
+  bytes: number;
+  blocks: number;
+  bytesBefore: number;
+  blocksBefore: number;
+}
+
+/** Returns the stacks of a holder, the largest first. In a change, the stacks that changed most are first. */
+export function stacksOf(stacks: Stacks, key: HolderKey, number: number, amounts: RowAmounts): HolderStack[] {
+  const all: HolderStack[] = [];
+  for (let row = 0; row < stacks.rows; row++) {
+    if (stacks.holders[key][row] !== number) continue;
+    const [bytes, blocks] = [amounts.bytes[row], amounts.blocks[row]];
+    const [bytesBefore, blocksBefore] = [amounts.before?.bytes[row] ?? 0, amounts.before?.blocks[row] ?? 0];
+    if (bytes !== 0 || blocks !== 0 || bytesBefore !== 0 || blocksBefore !== 0) all.push({ row, bytes, blocks, bytesBefore, blocksBefore });
+  }
+  const size = ({ bytes, bytesBefore }: HolderStack) => Math.abs(bytes - bytesBefore);
+  return all.sort((a, b) => size(b) - size(a));
+}
+
+/** Returns the frames of a row, the innermost first, without the root. */
+export function framesOf(stacks: Stacks, row: number): number[] {
+  const frames: number[] = [];
+  for (let frame = stacks.frameOf[row]; frame > 0; frame = stacks.caller[frame]) frames.push(frame);
+  return frames;
+}
+
+export const frameName = (stacks: Stacks, frame: number) => stacks.names.get(stacks.nameOf[frame]);
+/** The file and the line of a frame; empty if they are unknown. */
+export const framePlace = (stacks: Stacks, frame: number) => (stacks.placeOf[frame] === 0 ? "" : stacks.names.get(stacks.placeOf[frame] - 1));
+
+/** Returns the last two parts of a function's path: `ranking::answer` of `code_search::ranking::answer`. */
+export function shortName(name: string): string {
+  // A part in brackets belongs to the part before it.
+  let depth = 0;
+  const parts = [""];
+  for (const piece of name.split(/(::|[<>{}[\]()])/)) {
+    if (/^[<{[(]$/.test(piece)) depth++;
+    if (/^[>}\])]$/.test(piece)) depth--;
+    if (piece === "::" && depth === 0) parts.push("");
+    else parts[parts.length - 1] += piece;
+  }
+  const isClosure = (part: string) => part.startsWith("{");
+  let from = parts.length - 1;
+  while (from > 0 && isClosure(parts[from])) from--;
+  return parts.slice(Math.max(0, from - 1)).join("::");
 }

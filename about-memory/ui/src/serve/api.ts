@@ -1,19 +1,4 @@
-// Requests to the server. The token is in the session's storage, never in an address.
-
-const KEY = "about-memory-token";
-
-/**
- * Moves the token from the address to the storage of the session, so that neither the history nor a copied link
- * contains it. Returns the stored token. The address may name a report to show.
- */
-export function takeToken(): string {
-  const given = /^#token=([0-9a-f]{64})(?:&report=(\d+))?$/.exec(location.hash);
-  if (given) {
-    sessionStorage.setItem(KEY, given[1]);
-    history.replaceState(null, "", given[2] ? `#/report/${given[2]}` : "#/");
-  }
-  return sessionStorage.getItem(KEY) ?? "";
-}
+// Requests to the server. The token is in a header, never in an address.
 
 export interface Snapshot {
   id: number;
@@ -35,6 +20,8 @@ export interface ListedReport {
   title: string;
   /** The measured processes; empty for a file or a difference. */
   pids: number[];
+  /** The time of the measurement, in milliseconds since 1970; `null` for a file or a difference. */
+  time: number | null;
   /** Whether a page shows the changes since this report. */
   mark: boolean;
   /** Whether the server was started with this report. The report then never changes. */
@@ -85,7 +72,7 @@ export interface Job {
 }
 
 export class Api {
-  constructor(private readonly token: string) {}
+  token = "";
 
   private async fetch(path: string, options: RequestInit = {}): Promise<Response> {
     const headers = { ...options.headers, Authorization: `Bearer ${this.token}` };

@@ -1,9 +1,10 @@
 // The page that `about-memory serve` serves. It is a function of the server's state and of the address.
 
 import { byId, create, setText, setTip, setTitle, words } from "../widgets/elements";
-import { Api, type Job, type ServerState, takeToken } from "./api";
+import { Api, type Job, type ServerState } from "./api";
 import { countRequest, settle } from "./arrivals";
 import { follow } from "./events";
+import { foldSide } from "./fold";
 import { memoryPage } from "./memory";
 import { JOB_TEXTS, type Page } from "./page";
 import { processesPage } from "./processes";
@@ -12,9 +13,9 @@ import { link, readRoute, type Route } from "./route";
 import { seriesPage } from "./series";
 import { Side } from "./side";
 import { stacksPage } from "./stacks";
+import { findToken, shareToken, tokenForm } from "./token";
 
-const token = takeToken();
-const api = new Api(token);
+const api = new Api();
 const main = byId("main");
 const side = new Side(byId("side"), api, showStatus);
 let state: ServerState = {
@@ -162,18 +163,14 @@ async function live() {
       await follow(api, state.server, () => state.seq, take, refresh);
       showStatus("The server has ended.", true);
     } catch (error) {
-      showStatus(token ? `The server does not answer: ${(error as Error).message}` : NO_TOKEN, true);
+      showStatus(`The server does not answer: ${(error as Error).message}`, true);
       document.documentElement.dataset.state = "error";
-      if (!token) {
-        main.replaceChildren(create("p", "empty", NO_TOKEN));
-        return;
-      }
+      // The token of another server: the reader can paste the right one.
+      if (error instanceof Error && /token/.test(error.message) && !main.querySelector(".token")) main.replaceChildren(tokenForm(() => location.reload()));
     }
     await new Promise((resolve) => setTimeout(resolve, 2_000));
   }
 }
-
-const NO_TOKEN = "This page needs the whole address that `about-memory serve` printed, with #token= at its end.";
 
 /** Ctrl with an arrow key shows the previous or next snapshot, if there is one. */
 addEventListener("keydown", (event) => {
@@ -197,7 +194,7 @@ addEventListener("keydown", (event) => {
 });
 addEventListener("address-replaced", () => (shown = key()));
 addEventListener("hashchange", () => {
-  if (takeToken() !== token) location.reload();
+  if (/^#(token|code)=/.test(location.hash)) location.reload();
   side.draw(state);
   // A measurement has added a report, or a dump has added stacks. The page waits for their titles.
   if (isKnown()) show();
@@ -209,4 +206,16 @@ addEventListener("hashchange", () => {
   }
   if (["report", "stacks"].includes(readRoute().parts[0])) void refresh().catch((error: Error) => showStatus(error.message, true));
 });
-void live();
+
+async function start() {
+  api.token = await findToken();
+  if (api.token) {
+    shareToken(api.token);
+    return live();
+  }
+  document.documentElement.dataset.state = "error";
+  showStatus("This page has no token.", true);
+  main.replaceChildren(tokenForm(() => location.reload()));
+}
+foldSide();
+void start();

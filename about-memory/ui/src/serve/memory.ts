@@ -11,10 +11,12 @@ import { OpenRows } from "./open_rows";
 import { JOB_TEXTS, type Page, type ShowStatus } from "./page";
 import { PathsPane } from "./paths";
 import { changed, link, readRoute, type Route } from "./route";
+import { SnapshotSummary } from "./snapshot_summary";
 import { Table, type TableRow } from "./table";
 import { TypesView } from "./types";
 
 const VIEWS: [string, string][] = [
+  ["summary", "Summary"],
   ["treemap", "Tree Map"],
   ["census", "Aggregate"],
   ["dominators", "Dominators"],
@@ -101,6 +103,12 @@ class MemoryPage {
       types.element.focus();
       return types;
     }
+    if (view === "summary") {
+      const summary = new SnapshotSummary(api, this.state.snapshots.find(({ id }) => id === first)!, showStatus);
+      main.append(summary.element);
+      summary.element.focus();
+      return summary;
+    }
     const question = this.question();
     if (!question) return this.empty(`There is no view called ${view}.`);
     bar.append(exports(api, question, this.isDiff || this.generations.length ? null : first, showStatus));
@@ -167,7 +175,7 @@ class MemoryPage {
     if (hasGroups && view !== "treemap") {
       bar.append(check("Invert tree", invert, (value) => this.go({ invert: value ? "1" : "0", ...NO_ROWS })));
     }
-    if (view !== "suspects" && view !== "search" && view !== "types") {
+    if (view !== "suspects" && view !== "search" && view !== "types" && view !== "summary") {
       bar.append(field("Filter", this.filter, (value) => this.go({ filter: value, at: "" }), { isNew: true }));
     }
     if (view === "search") {

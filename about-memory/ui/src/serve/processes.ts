@@ -3,32 +3,16 @@
 import { brief, create, setName, setText, setTip } from "../widgets/elements";
 import type { Api, ServerState } from "./api";
 import { arrival } from "./arrivals";
-import { button, check } from "../widgets/controls";
+import { button, check, field } from "../widgets/controls";
 import { exportMenu } from "./export_menu";
+import { menu } from "../widgets/menu";
 import { bytes, percent } from "../text/format";
+import { age, type ListedProcess } from "./listed_process";
+import { MOST_SAMPLES, type Sample } from "./live_chart";
+import { ProcessCard } from "./process_card";
 import type { Page, ShowStatus } from "./page";
 import { link } from "./route";
 import { Sparkline } from "../widgets/sparkline";
-
-interface ListedProcess {
-  pid: number;
-  name?: string;
-  exe?: string;
-  error?: string;
-  /** Whether the process has ended. Only its recording then still exists. */
-  ended?: boolean;
-  /** The start time, in seconds since 1970. */
-  started?: number;
-  requests?: string[];
-  /** Whether the process records its call stacks because a page requested it. */
-  recording?: boolean;
-  /** The reason why the recording could not be opened. */
-  unopened?: string | null;
-  resident: number | null;
-  heap: number | null;
-  /** `heap-unclassified` and `explicit` of the latest measurement. */
-  unclassified?: [number, number] | null;
-}
 
 /** The page requests the list again after this many milliseconds. */
 const OFTEN = 2_000;
@@ -52,12 +36,23 @@ const messages: string[] = [];
 let anonymize = false;
 let verbose = false;
 
-/** Returns how long ago a process started, as a text. */
-function age(started: number): string {
-  const seconds = Math.max(0, Math.round(Date.now() / 1000 - started));
-  const [days, hours, minutes] = [Math.floor(seconds / 86_400), Math.floor(seconds / 3600), Math.floor(seconds / 60)];
-  return days > 0 ? `${days} d ${hours % 24} h` : hours > 0 ? `${hours} h ${minutes % 60} min` : minutes > 0 ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
-}
+/** The amounts of each process over the last minutes. */
+const samples = new Map<number, Sample[]>();
+/** The processes whose cards the reader opened or closed. */
+const cards = new Map<number, boolean>();
+let wanted = "";
+/** The column that sorts the list, and its direction. */
+let order: { by: string; ascending: boolean } | null = null;
+
+/** The columns that sort the list, by title. */
+const ORDERS: Record<string, (process: ListedProcess) => number | string> = {
+  Process: ({ name }) => name ?? "",
+  PID: ({ pid }) => pid,
+  Age: ({ started }) => -(started ?? 0),
+  Resident: ({ resident }) => resident ?? -1,
+  Heap: ({ heap }) => heap ?? -1,
+  Unclassified: ({ unclassified }) => (unclassified ? unclassified[0] / Math.max(1, unclassified[1]) : -1),
+};
 
 interface ProcessCells {
   age: HTMLElement;
@@ -65,6 +60,7 @@ interface ProcessCells {
   heap: HTMLElement;
   unclassified: HTMLElement;
   line: Sparkline;
+  card: ProcessCard | null;
 }
 
 /** `refreshState` requests the state from the server. */
@@ -140,7 +136,9 @@ class ProcessesPage implements Page {
     const name = `process ${pid}`;
     const take = async () => arrival((await api.post<{ snapshot: number }>(`${of}/heap-snapshot`, {})).snapshot, this.refreshState);
     const measured = (minimize: boolean) => async () => this.show(await this.measure([pid], minimize));
-    const all: HTMLElement[] = [this.button("Measure", `Measured ${name}`, measured(false))];
+    const main = this.button("Measure", `Measured ${name}`, measured(false));
+    main.classList.add("primary");
+    const all: HTMLElement[] = [];
     if (!state.readOnly) {
       all.push(this.button("Minimize", `Memory minimization completed (${name})`, post("minimize")));
       all.push(this.button("Minimize and measure", `Memory minimization completed (${name})`, measured(true)));
@@ -154,8 +152,17 @@ class ProcessesPage implements Page {
       all.push(this.button("Save DMD output", `Saved DMD's output of ${name}`, () => api.download(`${of}/dmd-dump`, {})));
     }
     if (can("dmd-track") && !process.unopened) all.push(this.recording(process, post));
-    all.push(...this.unopenedActions(process));
-    return all;
+    const more = all.length > 0 ? [menu("More", `More actions for ${process.name ?? "process"} ${pid}`, all)] : [];
+    const isRecording = process.recording && can("dmd-track") && !process.unopened ? [this.stopping(post)] : [];
+    return [main, ...more, ...isRecording, ...this.unopenedActions(process)];
+  }
+
+  /** Returns the button that ends a recording, beside the menu, so that the reader sees that the process records. */
+  private stopping(post: (action: string) => () => Promise<{ stacks: number }>): HTMLElement {
+    const stop = async () => (location.hash = link(["stacks", (await post("stop")()).stacks]));
+    const element = this.button("Stop recording", "Recorded", stop);
+    element.classList.add("stop");
+    return element;
   }
 
   /** Returns the check box that starts and ends a recording. */
@@ -217,11 +224,12 @@ class ProcessesPage implements Page {
       chosen.size < least ? Promise.reject(new Error(least === 1 ? "Choose processes first." : "Choose two processes.")) : run();
     const save = async () => this.api.download(`reports/${await this.measure(pids(), false)}/file?format=json`);
     const difference = async () => {
-      const [first, second] = [await this.measure([pids()[0]], false), await this.measure([pids()[1]], false)];
+      const [first, second] = await Promise.all(pids().slice(0, 2).map((pid) => this.measure([pid], false)));
       this.show(second, { against: String(first) });
     };
     const minimize = async () => {
-      for (const pid of chosen) await this.api.post(`processes/${pid}/minimize`, {});
+      // A process that hangs must not delay the other ones.
+      await Promise.all([...chosen].map((pid) => this.api.post(`processes/${pid}/minimize`, {})));
     };
     const all = [
       this.button("Measure chosen", "Measured", needs(1, async () => this.show(await this.measure(pids(), false)))),
@@ -234,15 +242,24 @@ class ProcessesPage implements Page {
 
   private draw(processes: ListedProcess[]) {
     this.shown = processes;
-    const now = JSON.stringify(processes.map(({ pid, name, error, requests, recording, unopened }) => [pid, name, error, requests, recording, unopened]));
+    for (const { pid, ended, resident, heap } of processes) {
+      if (ended || resident == null) continue;
+      const all = samples.get(pid) ?? [];
+      samples.set(pid, all);
+      all.push({ time: Date.now(), resident, heap });
+      if (all.length > MOST_SAMPLES) all.shift();
+    }
+    const now = JSON.stringify([wanted, order, processes.map(({ pid, name, error, requests, recording, unopened }) => [pid, name, error, requests, recording, unopened])]);
     // Unchanged processes keep their rows, so that no button moves under the pointer.
     if (now !== this.known) {
       this.known = now;
       this.drawRows(processes);
     }
-    for (const { pid, ended, resident, heap, started, unclassified } of processes) {
+    for (const process of processes) {
+      const { pid, ended, resident, heap, started, unclassified } = process;
       const cells = ended ? undefined : this.cells.get(pid);
       if (!cells) continue;
+      cells.card?.update(process, this.state);
       setText(cells.age, started ? age(started) : "");
       setText(cells.resident, resident == null ? "" : bytes(resident));
       if (resident != null) cells.line.add(resident);
@@ -254,7 +271,7 @@ class ProcessesPage implements Page {
 
   private drawRows(processes: ListedProcess[]) {
     this.cells.clear();
-    for (const all of [latest, chosen]) {
+    for (const all of [latest, chosen, samples, cards]) {
       for (const pid of all.keys()) if (!processes.some((process) => process.pid === pid)) all.delete(pid);
     }
     if (processes.length === 0) {
@@ -263,11 +280,17 @@ class ProcessesPage implements Page {
     }
     const table = create("table", "processes");
     const head = create("tr");
-    head.append(...HEADS.map((title) => create(title ? "th" : "td", "", title)));
-    table.append(head, ...processes.map((process) => this.row(process)));
+    head.append(...HEADS.map((title) => this.head(title, processes)));
+    const rows = this.ordered(processes);
+    table.append(head, ...rows.flatMap((process) => this.row(process, processes.length === 1)));
+    if (rows.length === 0) table.append(this.emptyRow());
     const bar = create("div", "bar");
+    // The actions for several processes are useful only if there are several.
+    const filter = processes.length > 1 ? [this.filter(processes)] : [];
+    const several = this.chosenActions();
     bar.append(
-      ...this.chosenActions(),
+      ...filter,
+      menu("Chosen processes", "Actions for the chosen processes", several),
       this.anonymizing(),
       check("verbose", verbose, (on) => (verbose = on)),
       exportMenu([["this list as a table (.tsv)", async () => this.api.save("processes.tsv", asTable(this.shown))]], this.showStatus),
@@ -281,7 +304,78 @@ class ProcessesPage implements Page {
     this.main.replaceChildren(bar, body);
   }
 
-  private row(process: ListedProcess): HTMLElement {
+  /** Returns the head of a column, with a button if the column can sort the list. */
+  private head(title: string, processes: ListedProcess[]): HTMLElement {
+    const cell = create(title ? "th" : "td", ["PID", "Age", "Resident", "Heap", "Unclassified"].includes(title) ? "number" : "");
+    if (!(title in ORDERS)) {
+      setText(cell, title);
+      return cell;
+    }
+    const isSorted = order?.by === title;
+    cell.setAttribute("aria-sort", !isSorted ? "none" : order!.ascending ? "ascending" : "descending");
+    const sort = button(title + (isSorted ? (order!.ascending ? " ▲" : " ▼") : ""), () => {
+      // The first click sorts names from the start of the alphabet, and amounts from the largest.
+      const first = title === "Process" || title === "PID";
+      order = { by: title, ascending: isSorted ? !order!.ascending : first };
+      this.draw(processes);
+      [...this.main.querySelectorAll<HTMLButtonElement>(".processes th button")].find((one) => one.textContent!.startsWith(title))?.focus();
+    });
+    sort.className = "sort";
+    cell.append(sort);
+    return cell;
+  }
+
+  /** Returns the processes that pass the filter, in the chosen order. */
+  private ordered(processes: ListedProcess[]): ListedProcess[] {
+    const text = wanted.trim().toLowerCase();
+    const shown = processes.filter(({ pid, name }) => `${name ?? ""} ${pid}`.toLowerCase().includes(text));
+    if (!order) return shown;
+    const [key, sign] = [ORDERS[order.by], order.ascending ? 1 : -1];
+    return shown.sort((a, b) => (key(a) < key(b) ? -sign : key(a) > key(b) ? sign : a.pid - b.pid));
+  }
+
+  private filter(processes: ListedProcess[]): HTMLElement {
+    return field("Filter", wanted, (value) => {
+      wanted = value;
+      sessionStorage.setItem("typing", "1");
+      this.draw(processes);
+    }, { isNew: true, hint: "part of a name, or a PID" });
+  }
+
+  private emptyRow(): HTMLElement {
+    const row = create("tr");
+    const cell = create("td", "", "No process passes the filter.");
+    cell.colSpan = HEADS.length;
+    row.append(cell);
+    return row;
+  }
+
+  /** Returns the card of a process, in a row of its own. */
+  private cardRow(process: ListedProcess): { row: HTMLElement; card: ProcessCard } {
+    const { pid } = process;
+    const all = samples.get(pid) ?? [];
+    samples.set(pid, all);
+    const can = (request: string) => !this.state.readOnly && process.requests?.includes(request) === true;
+    const post = (action: string) => this.api.post<{ stacks: number }>(`processes/${pid}/${action}`, {});
+    const act = (title: string, done: string, run: () => Promise<unknown>) => void this.act(title, done, run);
+    const card = new ProcessCard(process, all, this.state, {
+      stacks: can("dmd-dump") ? () => act("Stacks", `Took the stacks of process ${pid}`, async () => (location.hash = link(["stacks", (await post("stacks")).stacks]))) : null,
+      record: can("dmd-track") && !process.recording && !process.unopened ? (length) => act("Record call stacks", `Recorded process ${pid}`, async () => {
+        await post("record");
+        this.again();
+        await new Promise((later) => setTimeout(later, length));
+        location.hash = link(["stacks", (await post("stop")).stacks]);
+      }) : null,
+    });
+    const row = create("tr", "of-card");
+    const cell = create("td");
+    cell.colSpan = HEADS.length;
+    cell.append(card.element);
+    row.append(cell);
+    return { row, card };
+  }
+
+  private row(process: ListedProcess, isOnly: boolean): HTMLElement[] {
     const { pid } = process;
     const row = create("tr");
     const number = () => create("td", "number");
@@ -290,7 +384,10 @@ class ProcessesPage implements Page {
     latest.set(pid, before);
     const line = new Sparkline(before, bytes);
     // An ended process must not replace the cells of a new process with the same id.
-    if (!process.ended) this.cells.set(pid, { age: of, resident, heap, unclassified, line });
+    const hasCard = !process.ended && !process.error;
+    const isOpen = hasCard && (cards.get(pid) ?? isOnly);
+    const detail = isOpen ? this.cardRow(process) : null;
+    if (!process.ended) this.cells.set(pid, { age: of, resident, heap, unclassified, line, card: detail?.card ?? null });
     const box = check("", chosen.has(pid), (on) => (on ? chosen.add(pid) : chosen.delete(pid)));
     setName(box.querySelector("input")!, `Choose ${process.name ?? "process"} ${pid}`);
     const [choose, lately, last] = [create("td"), create("td"), create("td", "actions")];
@@ -305,10 +402,22 @@ class ProcessesPage implements Page {
       if (process.unopened) last.append(...this.unopenedActions(process));
       else if (process.recording && !this.state.readOnly) last.append(this.recording(process, post));
     }
-    const name = create("td", "", brief(process.name ?? "?"));
+    const name = create("td", "", hasCard ? "" : brief(process.name ?? "?"));
     setTip(name, process.exe ?? "");
+    if (hasCard) {
+      const open = button(brief(process.name ?? "?"), () => {
+        cards.set(pid, !isOpen);
+        this.known = "";
+        this.draw(this.shown);
+        this.main.querySelector<HTMLElement>(`.processes button[data-pid="${pid}"]`)?.focus();
+      });
+      open.className = "name";
+      open.dataset.pid = String(pid);
+      open.setAttribute("aria-expanded", String(isOpen));
+      name.append(open);
+    }
     row.append(choose, name, create("td", "number", String(pid)), of, resident, lately, heap, unclassified, last);
-    return row;
+    return detail ? [row, detail.row] : [row];
   }
 
   private readonly counts = create("li");

@@ -92,7 +92,7 @@ export class Side {
     }
     const isRead = snapshot.state === "read";
     const title = create(isRead ? "a" : "span", "title", `${id}. ${brief(snapshot.title)}`);
-    if (title instanceof HTMLAnchorElement) title.href = link(["memory", id, state.types.includes(id) ? "types" : "census"]);
+    if (title instanceof HTMLAnchorElement) title.href = link(["memory", id, state.types.includes(id) ? "types" : "summary"]);
     item.append(title);
     if (snapshot.error !== null) item.append(create("small", "error", brief(snapshot.error)));
     else if (!isRead) item.append(create("small", "", STATES[snapshot.state] ?? snapshot.state));

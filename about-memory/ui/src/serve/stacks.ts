@@ -57,6 +57,13 @@ function show(main: HTMLElement, api: Api, state: ServerState, route: Route, mod
     showStatus("There are no stacks in this file.", true);
     return;
   }
+  if (heap) {
+    heap.onShow = (view) => {
+      shown = view;
+      update();
+      (view.focused ?? view.element).focus();
+    };
+  }
   let suggestions: SuggestionsPane | null = null;
   const fill = create("div", "fill");
   const tabs = create("span", "tabs");

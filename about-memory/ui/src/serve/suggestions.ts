@@ -61,6 +61,7 @@ export class SuggestionsPane {
     const plural = blocks === 1 ? "" : "s";
     item.append(create("strong", "", `${bytes(size)} in ${count(blocks)} block${plural}${type ? ` of ${type}` : ""}`));
     const text = create("pre");
+    text.tabIndex = 0;
     setLines(text, advice.split("\n"));
     item.append(create("p", "", `allocated by ${of} at ${place || "an unknown place"}`), text);
     return item;

@@ -13,6 +13,7 @@ export const enum Units {
 /** A float represents every whole number up to this number exactly. */
 const EXACT = 2 ** 53;
 
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const decimals = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
 const decimal = new Intl.NumberFormat("en-US", decimals);
@@ -27,9 +28,18 @@ export function add(a: Amount, b: Amount): Amount {
   return typeof a === "number" && typeof b === "number" ? a + b : BigInt(a) + BigInt(b);
 }
 
-/** Formats the bytes of blocks with their unit: bytes if `verbose`, otherwise MiB. */
+/** Formats the bytes of blocks with their unit: bytes if `verbose`, otherwise the largest unit that gives at least 1. */
 export function formatBytes(bytes: Amount, verbose: boolean): string {
-  return verbose ? `${whole.format(bytes)} B` : `${scaled(bytes, decimal, 1 << 20, 1n)} MiB`;
+  let [size, unit] = [Number(bytes), 0];
+  // An amount that would round to 1,024.00 gets the next unit.
+  while (!verbose && Math.abs(size) >= 1023.995 && unit + 1 < UNITS.length) [size, unit] = [size / 1024, unit + 1];
+  return unit === 0 ? `${whole.format(bytes)} B` : `${decimal.format(size)} ${UNITS[unit]}`;
+}
+
+/** Formats a share in percent, without the leading zero of Firefox's text. */
+export function shareText(amount: Amount, root: Amount): string {
+  const percent = Number(root) === 0 ? 0 : (100 * Number(amount)) / Number(root);
+  return amount != 0 && Math.abs(percent) < 0.005 ? "< 0.01%" : `${decimal.format(percent)}%`;
 }
 
 /**

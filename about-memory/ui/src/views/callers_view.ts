@@ -1,7 +1,7 @@
 // A function with its callers and callees. The reader chooses it from the list of all functions, or moves from function
 // to function.
 
-import { formatBytes, formatShare } from "../text/amount";
+import { formatBytes, shareText } from "../text/amount";
 import { type CallEdge, callEdges, functionCalls, type FunctionCalls } from "../data/callers";
 import { create, setName, setTip } from "../widgets/elements";
 import { makeFilter } from "../model/filter";
@@ -87,7 +87,7 @@ export class CallersView implements View {
       return;
     }
     element.setAttribute("aria-activedescendant", `callers-${this.active}`);
-    const about = `${this.amount(of.bytes)} (${formatShare(of.bytes, this.total)}), ${this.amount(of.own)} of its own`;
+    const about = `${this.amount(of.bytes)} (${shareText(of.bytes, this.total)}), ${this.amount(of.own)} of its own`;
     this.around.replaceChildren(
       create("h2", "", of.name),
       create("p", "", about),
@@ -105,7 +105,7 @@ export class CallersView implements View {
       button.type = "button";
       button.append(
         create("span", "cell", this.amount(bytes)),
-        create("span", "cell", formatShare(bytes, whole)),
+        create("span", "cell", shareText(bytes, whole)),
         create("span", "name", name),
       );
       button.addEventListener("click", () => this.goTo(name));
@@ -116,7 +116,7 @@ export class CallersView implements View {
   }
 
   /** Shows a neighbour. If the filter hides the neighbour, the list shows all functions again. */
-  private goTo(name: string) {
+  goTo(name: string) {
     if (!this.rows.some((row) => row.name === name)) {
       this.rows = this.all!;
       this.list.update(this.rows.length);

@@ -2,10 +2,12 @@
 // outermost frames are at the top; in the inverted graph, the innermost frames. Only wide, visible frames have
 // elements.
 
-import { add, type Amount, formatAmount, formatBytes, formatShare, Units } from "../text/amount";
+import { add, type Amount, formatAmount, formatBytes, shareText, Units } from "../text/amount";
 import { create, setName, setText, setTip } from "../widgets/elements";
 import { showText } from "../text/escape";
+import { CrateColours } from "../data/crate_colours";
 import { type AmountsBefore, type FlameGraph, type Frame, inverted } from "../data/flame";
+import { shortName } from "../data/stacks";
 import type { Model } from "../model/model";
 import type { View } from "./view";
 
@@ -14,7 +16,8 @@ const ROW = 18;
 const NARROWEST = 3;
 /** Frames with fewer pixels have no text. */
 const LEGIBLE = 30;
-const COLOURS = 6;
+/** Boxes with fewer pixels have no amount beside the name. */
+const ROOMY = 140;
 /** Names with more characters are cut. */
 const LONGEST = 2000;
 /** The name of the sum of frames that were too small for the graph. */
@@ -40,6 +43,8 @@ export class FlameView implements View {
   private readonly invert = create("input");
   private readonly found = create("output");
   private readonly about = create("div", "about");
+  private readonly legend = create("p", "legend");
+  private colours: CrateColours;
   /** The drawn tree. */
   private root: Frame;
   /** The frame of the tree that has the full width. */
@@ -56,6 +61,7 @@ export class FlameView implements View {
     private readonly counted = "block",
   ) {
     this.root = this.zoomed = this.base = this.active = graph.root;
+    this.colours = new CrateColours(graph.root);
     this.search.type = "search";
     this.search.placeholder = "part of a function's name";
     this.search.spellcheck = false;
@@ -80,7 +86,7 @@ export class FlameView implements View {
     boxes.addEventListener("mouseover", (event) => this.to(event, (frame) => this.showDetails(frame)));
     boxes.addEventListener("keydown", (event) => this.pressed(event));
     boxes.addEventListener("scroll", () => this.draw(), { passive: true });
-    this.element.append(bar, this.about, boxes);
+    this.element.append(bar, this.about, boxes, this.legend);
     new ResizeObserver(() => this.update()).observe(boxes);
   }
 
@@ -89,6 +95,7 @@ export class FlameView implements View {
     const [zoomed, active] = [pathOf(this.zoomed), pathOf(this.active)];
     this.base = reach(graph.root, pathOf(this.base));
     this.graph = graph;
+    this.colours = new CrateColours(graph.root);
     this.root = this.invert.checked ? inverted(this.base) : graph.root;
     this.zoomed = reach(this.root, zoomed);
     this.active = reach(this.root, active);
@@ -97,12 +104,29 @@ export class FlameView implements View {
     }
   }
 
+  /** Zooms to a path of names below the root, or to the last frame on the path that exists. */
+  goTo(path: string[]) {
+    if (this.invert.checked) {
+      this.invert.checked = false;
+      this.turn();
+    }
+    this.zoom(reach(this.root, path));
+  }
+
   update() {
     this.place();
     const wanted = this.search.value.trim().toLowerCase();
     setText(this.found, wanted ? this.matching(wanted) : "");
     this.showDetails(this.active);
+    this.drawLegend();
     this.draw();
+  }
+
+  /** Shows the colour and the share of each large crate. A change has colours for growth instead. */
+  private drawLegend() {
+    const keys = this.root.before ? [] : this.colours.crates.map(({ name, colour, part }) => create("span", `key ${colour}`, `${name} ${shareText(part, 1)}`));
+    this.legend.hidden = keys.length === 0;
+    this.legend.replaceChildren(...keys);
   }
 
   /** Places the frames. The callers of the zoomed frame have the full width. */
@@ -140,7 +164,7 @@ export class FlameView implements View {
     element.dataset.row = String(row);
     element.dataset.index = String(index);
     if (frame.before) element.classList.add(changeClass(frame));
-    else element.classList.add(frame.name === SMALL ? "rest" : `k${colour(frame.name)}`);
+    else element.classList.add(frame.name === SMALL ? "rest" : this.colours.colour(frame.name));
     if (isAbove(frame, this.zoomed)) element.classList.add("above");
     if (wanted) element.classList.add(matches(frame, wanted) ? "match" : "other");
     if (frame === this.active) {
@@ -154,7 +178,12 @@ export class FlameView implements View {
     const text = this.describe(frame);
     setTip(element, ...text.split("\n"));
     setName(element, ...text.split("\n"));
-    if (box.width >= LEGIBLE) setText(element, signOf(frame) + showText(frame.name).slice(0, 300));
+    if (box.width >= LEGIBLE) setText(element, signOf(frame) + showText(shortName(frame.name)).slice(0, 300));
+    if (box.width >= ROOMY && !frame.before) {
+      // The style adds the amount behind the name.
+      const mark = frame.estimated ? "~" : "";
+      element.dataset.amount = `${mark}${formatBytes(frame.bytes, false)} · ${shareText(frame.bytes, this.graph.root.bytes)}`;
+    }
     return element;
   }
 
@@ -163,7 +192,7 @@ export class FlameView implements View {
     if (frame.before) return `${showText(frame.name).slice(0, LONGEST)}\n${this.describeChange(frame, frame.before, mark)}`;
     const bytes = formatBytes(frame.bytes, this.model.settings.verbose);
     const blocks = formatAmount(frame.blocks, Units.Count, true);
-    const share = formatShare(frame.bytes, this.graph.root.bytes);
+    const share = shareText(frame.bytes, this.graph.root.bytes);
     const plural = Number(frame.blocks) === 1 ? "" : "s";
     return `${showText(frame.name).slice(0, LONGEST)}\n${mark}${bytes} (${share}) in ${mark}${blocks} ${this.counted}${plural}`;
   }
@@ -194,7 +223,7 @@ export class FlameView implements View {
     }
     const amount = formatBytes(bytes, this.model.settings.verbose);
     if (this.zoomed.before) return `matched: ${bytes > 0 ? "+" : ""}${amount}`;
-    return `matched: ${amount} (${formatShare(bytes, this.zoomed.bytes)})`;
+    return `matched: ${amount} (${shareText(bytes, this.zoomed.bytes)})`;
   }
 
   private zoom(frame: Frame) {
@@ -312,12 +341,4 @@ function signOf(frame: Frame): string {
 
 function matches(frame: Frame, wanted: string): boolean {
   return frame.name.toLowerCase().includes(wanted);
-}
-
-/** Returns the colour of a function. All functions of a crate have the same colour. */
-function colour(name: string): number {
-  const crate = /[A-Za-z_][A-Za-z0-9_]*/.exec(name)?.[0] ?? name;
-  let hash = 0;
-  for (let i = 0; i < crate.length; i++) hash = (hash * 31 + crate.charCodeAt(i)) >>> 0;
-  return hash % COLOURS;
 }

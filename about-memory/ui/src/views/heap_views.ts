@@ -13,14 +13,19 @@ import type { RowAmounts } from "../data/stacks";
 import { TimeStrip } from "../widgets/time_strip";
 import { select, type ShownBlocks } from "../data/timeline";
 import type { View } from "./view";
+import { CallTreeView } from "./call_tree_view";
 import { CallersView } from "./callers_view";
+import type { HeapActions } from "./heap_actions";
 import { FlameView } from "./flame_view";
+import { SummaryView } from "./summary_view";
 import { TableView } from "./table_view";
 import { TreemapView } from "./treemap_view";
 
 export class HeapViews {
   readonly views: View[];
   readonly table: TableView;
+  /** Called when a view asks to show another view. */
+  onShow: (view: View) => void = () => {};
   /** The time line, the choices and the notes above the views. */
   readonly above = create("div", "above");
   private readonly strip: TimeStrip | null = null;
@@ -78,18 +83,38 @@ export class HeapViews {
     if (notes.length > 0) this.above.append(create("p", "notes", notes.join(" · ")));
     this.amounts = this.current();
     const estimated = change?.estimated ?? kinds?.estimated ?? false;
-    const table = new TableView(stacks, this.amounts, model, estimated);
+    const show = (id: string) => this.onShow(this.views.find((view) => view.id === id)!);
+    const actions: HeapActions = {
+      openRow: (by, name) => {
+        show("table");
+        table.openRow(by, name);
+      },
+      showFlame: (path) => {
+        show("flame");
+        flame.goTo(path);
+      },
+      showCallers: (name) => {
+        show("callers");
+        callers.goTo(name);
+      },
+    };
+    const table = new TableView(stacks, this.amounts, model, estimated, actions);
     this.table = table;
+    const summary = new SummaryView(heap, this.amounts, model, estimated, actions);
     model.replace(stackTrees(stacks, this.amounts));
     const graph = () => ({ root: stackFlame(stacks, this.amounts, estimated) });
     const drawn = () => (kinds && this.byReporter.checked ? { root: flameByReporter(stacks, kinds) } : graph());
     const flame = new FlameView(graph(), model);
     const treemap = new TreemapView(model);
     const callers = new CallersView(graph().root, model);
+    const calls = new CallTreeView(graph().root, model, actions.showCallers);
     this.views = [
+      this.lazily(summary, () => summary.show(this.amounts)),
       this.lazily(table, () => table.show(this.amounts)),
       this.lazily(treemap, () => model.replace(stackTrees(stacks, this.amounts))),
       this.lazily(flame, () => flame.show(drawn())),
+      // A tree of calls has no place for two sides.
+      ...(change ? [] : [this.lazily(calls, () => calls.show(graph().root))]),
       this.lazily(callers, () => callers.show(graph().root)),
     ];
     this.showSum();
@@ -185,7 +210,7 @@ function heapNotes({ stacks, timeline, change, kinds }: Heap): string[] {
   const notes: string[] = [];
   if (stacks.merged > 0) {
     const count = formatAmount(stacks.merged, Units.Count, true);
-    notes.push(`${count} smaller stacks share rows named (small), below the frames that they have in common with others`);
+    notes.push(`${count} smaller stacks share frames named (small), below the frames that they have in common with others`);
   }
   if (timeline && !timeline.isComplete) notes.push("The recording has no end: later events may be missing");
   if (timeline?.beganLate) notes.push("The recording started while the program ran: older blocks are missing");

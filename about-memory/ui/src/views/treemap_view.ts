@@ -5,7 +5,7 @@
 // out. Arrow keys move between the boxes of the first level.
 
 import { hierarchy, type HierarchyRectangularNode, treemap } from "d3-hierarchy";
-import { add, type Amount, formatAmount, formatShare, Units } from "../text/amount";
+import { add, type Amount, formatAmount, shareText, Units } from "../text/amount";
 import { type ReportData, isLeaf, type ReportProcess, rawName, units } from "../data/reports";
 import { create, setName, setText, setTip, words } from "../widgets/elements";
 import { showName, showText } from "../text/escape";
@@ -227,7 +227,7 @@ export class TreemapView implements View {
       " ",
       create("span", "", this.amountText(box, this.model.settings.verbose)),
       " ",
-      create("span", "", `(${formatShare(box.amount, node.parent!.data.amount)})`),
+      create("span", "", `(${shareText(box.amount, node.parent!.data.amount)})`),
     );
     return caption;
   }
@@ -236,7 +236,7 @@ export class TreemapView implements View {
   private describe(box: ReportBox, parent: ReportBox): string {
     const exact = this.amountText(box, true);
     const amount = this.model.settings.verbose ? exact : `${this.amountText(box, false)} (${exact})`;
-    const share = `${formatShare(box.amount, parent.amount)} of ${parent.name.slice(0, LONGEST)}`;
+    const share = `${shareText(box.amount, parent.amount)} of ${parent.name.slice(0, LONGEST)}`;
     const process = box.process && parent.name !== box.process ? `\n${box.process.slice(0, LONGEST)}` : "";
     return `${box.name.slice(0, LONGEST)}\n${amount}, ${share}${process}`;
   }

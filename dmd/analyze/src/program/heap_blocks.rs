@@ -50,7 +50,6 @@ impl HeapBlocks {
             .max_frames(usize::MAX)
             .limit(usize::MAX)
             .types(true)
-            .without_lines(true)
             .estimate(true)
             .reporters(true);
         let has_modules = dump.has_modules();

@@ -58,6 +58,23 @@ impl Dump {
         })
     }
 
+    /// Returns the advice to build the program with line numbers. `None` if it has line numbers.
+    pub fn line_advice(&self) -> Option<&'static str> {
+        if self.has_lines_of_program() {
+            return None;
+        }
+        Some(match self.is_of_rust() {
+            true => {
+                "The program has no line numbers. To get them, build it with debug information; in Cargo.toml:\n  \
+                 [profile.release]\n  debug = \"line-tables-only\"\n"
+            }
+            false => {
+                "The program has no line numbers. To get them, build it with debug information: the compilers of C \
+                 and C++ add it with -g.\n"
+            }
+        })
+    }
+
     /// Whether the program itself has functions of Rust. Libraries that it loads do not count.
     pub fn is_of_rust(&self) -> bool {
         let frames = || self.frames.ids().map(|id| self.frames.get(id));
@@ -178,6 +195,11 @@ impl HeapOverview {
         }
     }
 
+    /// The lines about the whole life of the program: the peak, the end and the allocations.
+    pub fn life_text(&self) -> impl Display + '_ {
+        LifeText(self)
+    }
+
     /// Writes the lines about the peak, the end and the allocations.
     pub(super) fn life(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = |amount: u128| bytes(i128::try_from(amount).unwrap_or(i128::MAX));
@@ -258,6 +280,15 @@ impl HeapOverview {
             )?;
         }
         Ok(())
+    }
+}
+
+/// The lines about the whole life of a program.
+struct LifeText<'a>(&'a HeapOverview);
+
+impl Display for LifeText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.life(f)
     }
 }
 

@@ -1,7 +1,9 @@
 //! The frames of a stack that a view shows, in the order of a flame graph.
 
 use super::ProgramOptions;
-use crate::names::{AllocatorFrames, FoldReason, FoldedStack};
+use super::line::place;
+use crate::dump::FrameTextId;
+use crate::names::{AllocatorFrames, FoldReason, FoldedStack, Workspace};
 use crate::records::{Analysis, CutStackId};
 
 /// Finds the paths of an analysis. The analysis needs whole stacks and types.
@@ -11,11 +13,19 @@ pub(super) struct StackPaths<'a> {
     folds: Vec<Option<FoldReason>>,
     dropped: Vec<bool>,
     has_folds: bool,
+    workspace: Workspace,
+    options: &'a ProgramOptions,
+}
+
+/// A frame of a path. Without a text, the name is the type of the blocks.
+pub(super) struct PathFrame {
+    pub(super) name: String,
+    text: Option<FrameTextId>,
 }
 
 impl<'a> StackPaths<'a> {
     /// A dump without modules is Firefox's. The rules for folded frames do not cover Firefox's frames.
-    pub(super) fn new(analysis: &'a Analysis, has_modules: bool, options: &ProgramOptions) -> Self {
+    pub(super) fn new(analysis: &'a Analysis, has_modules: bool, options: &'a ProgramOptions) -> Self {
         let which = if has_modules { AllocatorFrames::CAndRust } else { AllocatorFrames::C };
         let has_folds = has_modules && !options.all_frames;
         let texts = || analysis.texts.iter();
@@ -28,11 +38,22 @@ impl<'a> StackPaths<'a> {
             },
             dropped: texts().map(|text| which.has(text)).collect(),
             has_folds,
+            workspace: Workspace::from_frames(texts().map(|text| text.frame())),
+            options,
         }
     }
 
-    /// The names of the frames, outermost first. The last name is the type of the blocks, if the stack names it.
-    pub(super) fn path(&self, stack: CutStackId) -> Vec<String> {
+    /// The file and the line of a frame, in short. Empty if they are unknown.
+    pub(super) fn place(&self, frame: &PathFrame) -> String {
+        let place_of = |text| {
+            let frame = self.analysis.texts.get(text).frame();
+            frame.file.map(|_| place(&frame, &self.workspace, self.options))
+        };
+        frame.text.and_then(place_of).unwrap_or_default()
+    }
+
+    /// The frames, outermost first. The last frame is the type of the blocks, if the stack names it.
+    pub(super) fn path(&self, stack: CutStackId) -> Vec<PathFrame> {
         let texts = self.analysis.stacks.get(stack);
         let inner = texts.iter().take_while(|text| self.dropped[text.index()]).count();
         let shown: Vec<usize> = if self.has_folds {
@@ -44,8 +65,12 @@ impl<'a> StackPaths<'a> {
             [] => &shown[..],
             kept => kept,
         };
-        let name = |at: &usize| self.analysis.texts.get(texts[*at]).short_name().to_owned();
+        let frame = |at: &usize| {
+            let text = texts[*at];
+            PathFrame { name: self.analysis.texts.get(text).short_name().to_owned(), text: Some(text) }
+        };
         let of_type = self.analysis.type_of(stack).and_then(|verdict| verdict.type_name());
-        kept.iter().rev().map(name).chain(of_type).collect()
+        let of_type = of_type.map(|name| PathFrame { name, text: None });
+        kept.iter().rev().map(frame).chain(of_type).collect()
     }
 }

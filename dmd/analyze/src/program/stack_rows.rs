@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::ProgramOptions;
 use super::holder::{BlockHolder, HolderFinder, HolderKey, names};
-use super::stack_path::StackPaths;
+use super::stack_path::{PathFrame, StackPaths};
 use crate::print::CleanText;
 use crate::records::{Analysis, CutStackId, SMALL};
 
@@ -25,6 +25,9 @@ const MOST_FRAMES: usize = 20_000;
 const WIDTH: usize = 60;
 /// The maximum width of a holder's name, for names that would otherwise look equal.
 const ROOM: usize = 100;
+
+/// The number of rows may be this many times the maximum, so that small stacks keep their sites, types and crates.
+const SMALL_ROWS: usize = 4;
 
 const ALL: &str = "all";
 
@@ -43,6 +46,9 @@ pub struct StackRows {
 pub struct RowFrame {
     /// The index of the frame's name in [`StackRows::names`].
     pub name: u32,
+    /// The file and the line of the frame's largest stack: an index in [`StackRows::names`]. `None` if they are
+    /// unknown.
+    pub place: Option<u32>,
     /// The number of frames directly below this frame.
     pub children: u32,
 }
@@ -73,8 +79,9 @@ impl StackRows {
         &self.rows
     }
 
-    /// The number of stacks without a row of their own. Rows `(small)` represent these stacks. The tree contains only
-    /// the outer frames of such a stack, and the row is below the innermost of these frames.
+    /// The number of stacks without a frame of their own. Frames `(small)` represent these stacks. The tree contains only
+    /// the outer frames of such a stack, and the frame `(small)` is below the innermost of these frames. The rows of
+    /// small stacks keep their site, type and crate, up to four times the usual number of rows.
     pub fn merged(&self) -> usize {
         self.merged
     }
@@ -119,7 +126,8 @@ pub(super) fn stack_rows(
         of_entries[at] = match known.get(&(side, stack)) {
             Some(row) => *row,
             None => {
-                let row = rows.add(&paths.path(stack), || holders.find_for_stack(stack, &KEYS));
+                let place = |frame: &PathFrame| paths.place(frame);
+                let row = rows.add(&paths.path(stack), place, || holders.find_for_stack(stack, &KEYS));
                 known.insert((side, stack), row);
                 row
             }
@@ -146,11 +154,17 @@ impl HolderNumbers {
     }
 }
 
+/// A frame of the tree: its name, its place and the frame that called it.
+struct BuiltFrame {
+    name: u32,
+    place: Option<u32>,
+    caller: u32,
+}
+
 /// Collects rows. Stacks are added in descending order of size.
 struct RowBuilder {
     names: TextPool,
-    /// For each frame, its name and the frame that called it.
-    frames: Vec<(u32, u32)>,
+    frames: Vec<BuiltFrame>,
     by_caller: FxHashMap<(u32, u32), u32>,
     held: [HolderNumbers; 3],
     rows: Vec<(u32, [u32; 3])>,
@@ -175,7 +189,7 @@ impl RowBuilder {
             merged: 0,
         };
         let all = rows.name(ALL);
-        rows.frames.push((all, 0));
+        rows.frames.push(BuiltFrame { name: all, place: None, caller: 0 });
         rows
     }
 
@@ -184,30 +198,39 @@ impl RowBuilder {
     }
 
     /// The row of a stack.
-    fn add(&mut self, path: &[String], holders: impl FnOnce() -> Vec<(BlockHolder, String)>) -> u32 {
+    fn add(
+        &mut self,
+        path: &[PathFrame],
+        place: impl Fn(&PathFrame) -> String,
+        holders: impl FnOnce() -> Vec<(BlockHolder, String)>,
+    ) -> u32 {
         let mut frame = 0;
         let mut rest = path;
         while let Some((first, further)) = rest.split_first()
-            && let Some(name) = self.names.find(first)
+            && let Some(name) = self.names.find(&first.name)
             && let Some(next) = self.by_caller.get(&(frame, name))
         {
             (frame, rest) = (*next, further);
         }
         let is_full = self.large >= self.most || self.frames.len() + rest.len() > MOST_FRAMES;
-        if is_full && !rest.is_empty() {
-            return self.small(frame);
+        let is_small = is_full && !rest.is_empty();
+        if is_small && self.rows.len() >= self.most.saturating_mul(SMALL_ROWS) {
+            return self.unnamed(frame);
         }
         let mut numbers = [0; 3];
         for ((number, held), (holder, place)) in numbers.iter_mut().zip(&mut self.held).zip(holders()) {
             *number = held.add(holder, place);
         }
-        for name in rest {
-            let name = self.name(name);
-            frame = self.called(frame, name);
+        if is_small {
+            return self.small(frame, numbers);
+        }
+        for of_path in rest {
+            let name = self.name(&of_path.name);
+            frame = self.called(frame, name, || place(of_path));
         }
         match self.by_place.get(&(frame, numbers)) {
             Some(row) => *row,
-            None if is_full => self.small(frame),
+            None if is_full => self.small(frame, numbers),
             None => {
                 self.large += 1;
                 self.row(frame, numbers)
@@ -215,24 +238,33 @@ impl RowBuilder {
         }
     }
 
-    /// The row of all small stacks below a frame.
-    fn small(&mut self, frame: u32) -> u32 {
+    /// The row of the small stacks below a frame that have the same holders. The sums of sites, types and crates stay
+    /// exact.
+    fn small(&mut self, frame: u32, numbers: [u32; 3]) -> u32 {
         self.merged += 1;
         let name = self.name(SMALL);
-        let frame = self.called(frame, name);
+        let frame = self.called(frame, name, String::new);
+        self.row(frame, numbers)
+    }
+
+    /// The row of the small stacks below a frame whose holders have no rows.
+    fn unnamed(&mut self, frame: u32) -> u32 {
         let mut numbers = [0; 3];
         for (number, held) in numbers.iter_mut().zip(&mut self.held) {
             *number = held.add(BlockHolder::plain(SMALL), String::new());
         }
-        self.row(frame, numbers)
+        self.small(frame, numbers)
     }
 
-    fn called(&mut self, caller: u32, name: u32) -> u32 {
-        let next = self.frames.len() as u32;
-        let frame = *self.by_caller.entry((caller, name)).or_insert(next);
-        if frame == next {
-            self.frames.push((name, caller));
+    fn called(&mut self, caller: u32, name: u32, place: impl FnOnce() -> String) -> u32 {
+        if let Some(frame) = self.by_caller.get(&(caller, name)) {
+            return *frame;
         }
+        let frame = self.frames.len() as u32;
+        self.by_caller.insert((caller, name), frame);
+        let place = place();
+        let place = (!place.is_empty()).then(|| self.name(&place));
+        self.frames.push(BuiltFrame { name, place, caller });
         frame
     }
 
@@ -259,8 +291,8 @@ impl RowBuilder {
             }));
         }
         let mut called: Vec<Vec<u32>> = vec![Vec::new(); self.frames.len()];
-        for (frame, (_, caller)) in self.frames.iter().enumerate().skip(1) {
-            called[*caller as usize].push(frame as u32);
+        for (frame, built) in self.frames.iter().enumerate().skip(1) {
+            called[built.caller as usize].push(frame as u32);
         }
         let mut places = vec![0; self.frames.len()];
         let mut frames = Vec::with_capacity(self.frames.len());
@@ -268,7 +300,8 @@ impl RowBuilder {
         while let Some(frame) = open.pop() {
             places[frame as usize] = frames.len() as u32;
             let children = &called[frame as usize];
-            frames.push(RowFrame { name: self.frames[frame as usize].0, children: children.len() as u32 });
+            let BuiltFrame { name, place, .. } = self.frames[frame as usize];
+            frames.push(RowFrame { name, place, children: children.len() as u32 });
             open.extend(children.iter().rev());
         }
         let rows = self.rows.iter().map(|(frame, holders)| {

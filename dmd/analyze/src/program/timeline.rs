@@ -2,9 +2,9 @@
 
 use core::time::Duration;
 
-use super::ProgramOptions;
 use super::stack_rows::{HeapSide, MOST_ROWS, StackEntry, StackRows, stack_rows};
-use crate::dump::{Dump, RecordingOutline};
+use super::{HeapOverview, ProgramOptions};
+use crate::dump::{Dump, DumpTime, RecordingOutline};
 use crate::error::AnalyzeError;
 use crate::recording::{ALIVE, Recording, SliceTable};
 use crate::records::{Analysis, AnalyzeOptions};
@@ -137,6 +137,11 @@ impl Timeline {
     /// The facts of the whole recording.
     pub fn outline(&self) -> &RecordingOutline {
         &self.outline
+    }
+
+    /// The facts of the recording about the whole life of its program.
+    pub fn overview(&self) -> HeapOverview {
+        HeapOverview::from_outline(&self.outline, DumpTime::End)
     }
 
     /// The rows, with their stacks.
