@@ -61,6 +61,8 @@ pub(crate) struct ContainerAttributes {
     pub(crate) bound: Option<Vec<WherePredicate>>,
     pub(crate) krate: Option<Path>,
     pub(crate) sizes: Option<Type>,
+    /// The name of the method that returns the size of a value.
+    pub(crate) size_method: Option<Ident>,
     /// The foreign type that the type mirrors.
     pub(crate) remote: Option<TypePath>,
     /// The word `rest`, if the mirror leaves out fields or variants.
@@ -84,6 +86,9 @@ impl ContainerAttributes {
             } else if word == "sizes" {
                 let sizes = value(word, input, "sizes = TheSizes")?;
                 once(word, &mut found.sizes, sizes)
+            } else if word == "size_method" {
+                let name = value(word, input, "size_method = size")?;
+                once(word, &mut found.size_method, name)
             } else if word == "remote" {
                 let remote = value(word, input, "remote = path::to::Type")?;
                 once(word, &mut found.remote, remote)
@@ -247,7 +252,7 @@ impl syn::parse::Parse for FieldName {
 fn unknown(word: &Ident, place: AttributePlace) -> Error {
     let known = match place {
         AttributePlace::Container => {
-            "a type takes `bound = \"...\"`, `crate = path`, `sizes = Type`, `remote = path` and `rest = \"reason\"`"
+            "a type takes `bound = \"...\"`, `crate = path`, `sizes = Type`, `size_method = name`, `remote = path` and `rest = \"reason\"`"
         }
         AttributePlace::Variant => "a variant takes `ignore = \"reason\"`",
         AttributePlace::Field => {

@@ -53,6 +53,12 @@ fn check_mirror(input: &TypeInput, errors: &mut Vec<Error>) {
                 "a mirror has one size: `remote` and `sizes` exclude each other",
             ));
         }
+        if let Some(name) = &input.attributes.size_method {
+            errors.push(Error::new(
+                name.span(),
+                "a mirror has no values: `remote` and `size_method` exclude each other",
+            ));
+        }
         if input.packed {
             errors.push(Error::new(remote.span(), "a packed type cannot be mirrored"));
         }

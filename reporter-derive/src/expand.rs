@@ -2,7 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{DeriveInput, Error, Generics};
+use syn::{DeriveInput, Error, Generics, Ident};
 
 use crate::ast::TypeInput;
 use crate::attr::FieldRule;
@@ -43,9 +43,28 @@ fn expand(input: &TypeInput) -> TokenStream {
     let needs_walk = chain(needs_walk.collect(), &quote!(||), &quote!(false));
     let sum = PartJoin { all: &|parts| chain(parts, &quote!(+), &quote!(0)), end: TokenStream::new() };
     let body = body(input, &|field, edge, value| part(field, input, edge, value), &sum);
-    let sums = implementation(input, &bounded(input, &krate(input)), &needs_walk, &body);
+    let generics = bounded(input, &krate(input));
+    let sums = implementation(input, &generics, &needs_walk, &body);
     let splits = split::expand(input);
-    quote!(#sums #splits)
+    let size = input.attributes.size_method.as_ref().map(|name| size_method(input, &generics, name));
+    quote!(#sums #splits #size)
+}
+
+/// The method that returns the bytes of a value and its heap.
+fn size_method(input: &TypeInput, generics: &Generics, name: &Ident) -> TokenStream {
+    let krate = krate(input);
+    let ident = as_own_tokens(input.ident.to_token_stream());
+    let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
+    let impl_generics = as_own_tokens(impl_generics.to_token_stream());
+    quote! {
+        #[automatically_derived]
+        impl #impl_generics #ident #type_generics #where_clause {
+            /// The requested bytes of this value and of its heap. Each shared block counts once.
+            pub fn #name(&self) -> ::core::primitive::usize {
+                ::core::mem::size_of::<Self>() + #krate::computed_size_of(self)
+            }
+        }
+    }
 }
 
 fn implementation(

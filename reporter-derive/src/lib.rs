@@ -80,6 +80,8 @@ mod split;
 ///   that a measured field owns gets `T: MallocSizeOf`, and each type of a parameter gets `T::Item: MallocSizeOf`.
 ///   References, raw pointers, `NonNull`, `AtomicPtr`, `Weak`, functions and `PhantomData` own nothing and need no
 ///   bound.
+/// - `size_method = name`: the derive also writes `pub fn name(&self) -> usize`, which returns the requested bytes of the
+///   value and its heap, by the walk. Use it instead of a hand-written `size()`.
 /// - `crate = path`: the path of memory-reporter, if it is not `::memory_reporter`.
 ///
 /// # Mirrors of foreign types

@@ -6,6 +6,7 @@ mod contexts;
 mod conventions;
 mod counted_tags;
 mod heap_figures;
+mod keyed_tags;
 mod macros;
 mod memory_reporter;
 mod open_guards;

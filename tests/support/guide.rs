@@ -35,3 +35,6 @@ mod budgets {}
 
 #[doc = include_str!("../../docs/src/watching.md")]
 mod watching {}
+
+#[doc = include_str!("../../docs/src/heap-tests.md")]
+mod heap_tests {}

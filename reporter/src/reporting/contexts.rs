@@ -80,11 +80,15 @@ static NUMBERS: ProcessLock<TagNumbers> = ProcessLock::new(TagNumbers {
     lowest: LAST_TAG + 1,
     free: Vec::new(),
     retired: Vec::new(),
+    look_at: LEAST_LOOK,
     combinations: BTreeMap::new(),
     above: BTreeMap::new(),
     keys: BTreeMap::new(),
     counting: BTreeMap::new(),
 });
+
+/// The smallest number of retired numbers to look at for free ones.
+const LEAST_LOOK: usize = 64;
 
 struct TagNumbers {
     names: TagNames,
@@ -93,6 +97,8 @@ struct TagNumbers {
     free: Vec<TagNumber>,
     /// Numbers that no thread uses any more. Blocks may still have them.
     retired: Vec<TagNumber>,
+    /// The number of retired numbers at which the next look for free ones happens.
+    look_at: usize,
     /// The number of each combination of scopes with another scope or a path.
     combinations: BTreeMap<(TagNumber, TagNumber), TagNumber>,
     /// For each number, the combinations that contain it.
@@ -105,11 +111,15 @@ struct TagNumbers {
 impl TagNumbers {
     /// Makes a number count.
     fn take(&mut self, links: TagLinks) -> Option<TagNumber> {
-        if self.free.is_empty() && usize::from(self.lowest) <= self.names.len() + 1 {
+        // Looking at twice as many numbers as stayed in use the last time costs little for each number, and leaves
+        // room for paths.
+        let is_full = usize::from(self.lowest) <= self.names.len() + 1;
+        if self.free.is_empty() && (is_full || self.retired.len() >= self.look_at) {
             let is_free =
                 |number: &TagNumber| tallies::record(*number).is_none_or(|record| record.live_blocks() == 0);
             let (free, retired) = self.retired.drain(..).partition(is_free);
             (self.free, self.retired) = (free, retired);
+            self.look_at = LEAST_LOOK.max(2 * self.retired.len());
         }
         let number = match self.free.pop() {
             Some(number) => number,

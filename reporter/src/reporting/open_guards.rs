@@ -59,11 +59,14 @@ fn claim(number: TagNumber) -> bool {
 }
 
 impl ThreadGuards {
-    fn push(&mut self, entered: EnteredTag) -> u64 {
-        self.made += 1;
-        let guard = OpenGuard::new(self.made, entered, self.context());
+    fn push(&mut self, place: Option<u64>, entered: EnteredTag) -> u64 {
+        let place = place.unwrap_or_else(|| {
+            self.made += 1;
+            self.made
+        });
+        let guard = OpenGuard::new(place, entered, self.context());
         self.guards.push(guard);
-        self.made
+        place
     }
 
     /// Removes the guard with this number, which need not be the newest guard.
@@ -112,7 +115,12 @@ fn change<T>(change: impl FnOnce(&mut ThreadGuards) -> T) -> Option<T> {
 
 /// Opens a guard. Returns its number on this thread, from 1; 0 near the end of a thread.
 pub(super) fn open(entered: EnteredTag) -> u64 {
-    change(|open| open.push(entered)).unwrap_or(0)
+    change(|open| open.push(None, entered)).unwrap_or(0)
+}
+
+/// Opens a guard with a number that the caller chooses. The number has its highest bit set.
+pub(super) fn open_as(place: u64, entered: EnteredTag) {
+    change(|open| open.push(Some(place), entered));
 }
 
 /// Ends the guard with this number.

@@ -4,5 +4,6 @@
 //! bytes exceed a limit.
 
 pub use super::counted_tags::CountedTag;
+pub use super::keyed_tags::KeyedTags;
 pub use super::path_tags::{Tag, TagGuard, TaggedFuture, spawn_tagged, tag};
 pub use super::tag_limits::{LimitCrossing, LimitRegistration, TagLimit};

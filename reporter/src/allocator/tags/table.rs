@@ -368,8 +368,9 @@ pub(super) fn at(start: usize) -> Option<TaggedBlock> {
     let value = leaf.value(start, code(start, place, bits));
     let last = last_granule(start)?;
     let bytes = last.wrapping_sub(start) + GRANULE - (value & 1) as usize * UNIT;
-    // If the bits have changed, another thread has freed the block meanwhile.
-    let is_live = leaf.bits(place) & (S | D) == bits & (S | D);
+    // If the bits or the value have changed, another thread has freed the block meanwhile.
+    let is_live = leaf.bits(place) & (S | D) == bits & (S | D)
+        && leaf.value(start, code(start, place, leaf.bits(place))) == value;
     (is_live && tag_in(value) != NO_TAG).then_some(TaggedBlock { start, tag: tag_in(value), bytes })
 }
 
