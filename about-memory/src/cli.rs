@@ -25,6 +25,7 @@ mod linked_allocators;
 mod list;
 mod live_input;
 mod log;
+mod mcp;
 mod metrics;
 mod minimize;
 mod new_file;
@@ -121,10 +122,13 @@ enum Command {
     #[command(after_help = export::EXAMPLES)]
     Export(Box<export::ExportCommand>),
 
-    // Hidden commands: the end of `attach`, old spellings, and commands for installations.
+    // Hidden commands: the end of `attach`, `mcp`, old spellings, and commands for installations.
     /// End an attachment: the process stops recording.
     #[command(after_help = attach::DETACH_EXAMPLES)]
     Detach(attach::DetachCommand),
+    /// Answer an assistant's questions about files and processes, by the Model Context Protocol.
+    #[command(after_help = mcp::EXAMPLES)]
+    Mcp(mcp::McpCommand),
     #[command(flatten)]
     HeapQuestion(heap::HeapQuestion),
     /// Save a DMD dump of a running process. `save --dump` does the same.
@@ -172,6 +176,7 @@ impl Command {
             // These commands read no file. `ALL` means that no error is replaced by a hint about a file's kind.
             Self::Run(_) | Self::Track(_) | Self::List(_) | Self::Save(_) | Self::Log(_) => FileKind::ALL,
             Self::Dump(_) | Self::Minimize(_) | Self::Completions(_) | Self::Man(_) => FileKind::ALL,
+            Self::Mcp(_) => FileKind::ALL,
         }
     }
 
@@ -198,6 +203,7 @@ impl Command {
             Self::Check(check) => check.run(),
             Self::Html(html) => html.run(),
             Self::Export(export) => export.run(),
+            Self::Mcp(mcp) => mcp.run(),
             Self::HeapQuestion(question) => question.run(),
             Self::Dump(dump) => dump.run(),
             Self::Minimize(minimize) => minimize.run(),

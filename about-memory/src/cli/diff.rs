@@ -80,7 +80,7 @@ pub(crate) struct DiffCommand {
 
 impl DiffCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
-        if is_pprof(self.first.path()) || is_pprof(self.second.path()) {
+        if is_pprof(self.first.path()) && is_pprof(self.second.path()) {
             if !self.fail_if.is_empty() || !self.normalize.is_empty() {
                 return Err(Failure::Usage(
                     "--fail-if and --normalize are for reports, not for pprof profiles".to_owned(),

@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory as _};
 
 use super::Arguments;
 
-/// The commands that the help lists, by heading. The help hides all other commands: `detach`, `log`, old spellings and
+/// The commands that the help lists, by heading. The help hides all other commands: `detach`, `log`, `mcp`, old spellings and
 /// commands for installations.
 pub(super) const HEADINGS: [(&str, &[&str]); 5] = [
     ("Record", &["run", "attach", "track"]),
@@ -30,7 +30,8 @@ Exit status: 0 on success, 1 if a file cannot be read or no process answers, 2 f
 hold. `run` exits with the status of the program.
 
 `about-memory completions SHELL` prints a script that completes arguments, and `about-memory man` the manual page.\n\
-`about-memory log PID` writes a line of JSON for each allocation of a running process.";
+`about-memory log PID` writes a line of JSON for each allocation of a running process.\n\
+`about-memory mcp` answers an assistant's questions, by the Model Context Protocol.";
 
 /// Returns the parser. Its help lists the commands under headings, and hides all other commands.
 pub(super) fn parser() -> Command {
@@ -97,6 +98,7 @@ mod tests {
             "detach",
             "dump",
             "log",
+            "mcp",
             "minimize",
             "watch",
             "metrics",
@@ -161,6 +163,6 @@ mod tests {
         // The keys of `--by` differ between commands, but the first sentence of its help is the same.
         let sentences: BTreeSet<_> = seen["by"].keys().map(|(sentence, _)| sentence).collect();
         assert_eq!(sentences.len(), 1, "{sentences:?}");
-        assert!(seen.len() <= 121, "{}", seen.len());
+        assert!(seen.len() <= 124, "{}", seen.len());
     }
 }

@@ -15,9 +15,11 @@ mod heap_pages;
 mod heaptrack;
 mod hostile;
 mod html;
+mod json_schema;
 mod kinds;
 #[cfg(target_os = "linux")]
 mod live;
+mod mcp;
 #[cfg(target_os = "linux")]
 mod merged;
 mod numbers;

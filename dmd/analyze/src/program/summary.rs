@@ -66,6 +66,19 @@ impl HeapSummary {
     /// Summarizes the blocks that pass the filters of an analysis. The analysis should have whole stacks and all
     /// records.
     pub fn new(analysis: &Analysis, options: &ProgramOptions) -> Self {
+        Self::with(analysis, options, rows_of)
+    }
+
+    /// Like [`new`](Self::new), but the tables have all rows.
+    pub fn whole(analysis: &Analysis, options: &ProgramOptions) -> Self {
+        Self::with(analysis, options, |children| children.len())
+    }
+
+    fn with(
+        analysis: &Analysis,
+        options: &ProgramOptions,
+        rows: fn(&[(&BlockHolder, &HolderNode)]) -> usize,
+    ) -> Self {
         let holders = HolderFinder::new(analysis, options);
         let mut keys = vec![HolderKey::Site, HolderKey::Type, HolderKey::Crate];
         keys.retain(|key| *key != HolderKey::Type || analysis.has_types());
@@ -84,7 +97,7 @@ impl HeapSummary {
         Self {
             reported: (!analysis.has_no_reports()).then_some(parts),
             total,
-            tables: keys.iter().zip(&roots).map(|(key, root)| table(*key, root, options)).collect(),
+            tables: keys.iter().zip(&roots).map(|(key, root)| table(*key, root, options, rows)).collect(),
             estimated: analysis.sections.iter().any(|section| section.estimated),
             resident: options.resident && analysis.has_resident(),
             width: options.width,
@@ -147,9 +160,14 @@ fn rows_of(children: &[(&BlockHolder, &HolderNode)]) -> usize {
     needed.count().clamp(ROWS, MOST_ROWS).min(children.len())
 }
 
-fn table(by: HolderKey, root: &HolderNode, options: &ProgramOptions) -> SummaryTable {
+fn table(
+    by: HolderKey,
+    root: &HolderNode,
+    options: &ProgramOptions,
+    rows: fn(&[(&BlockHolder, &HolderNode)]) -> usize,
+) -> SummaryTable {
     let children = root.children();
-    let (shown, further) = children.split_at(rows_of(&children));
+    let (shown, further) = children.split_at(rows(&children));
     let holders: Vec<&BlockHolder> = shown.iter().map(|(holder, _)| *holder).collect();
     let room = options.width.saturating_sub(AMOUNTS);
     let names = names(&holders, for_names(by, room), room, options);

@@ -1,0 +1,264 @@
+//! Tables of amounts: rows with bytes and counts, their order, and the cache of tables that calls share.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The cache keeps at most this many tables.
+const MAX_TABLES: usize = 32;
+/// The cache keeps at most this many orders of rows.
+const MAX_VIEWS: usize = 8;
+
+/// A row: its amounts, and its names. All texts come from the measured program.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AmountRow {
+    /// The text by which the tools `node`, `why` and `source` find the row again. Empty if they cannot.
+    pub(super) id: String,
+    pub(super) name: String,
+    /// The source line. Empty if it is unknown.
+    pub(super) place: String,
+    pub(super) bytes: i128,
+    pub(super) count: i128,
+    /// Further amounts, with the names of their fields.
+    pub(super) more: Vec<(&'static str, i128)>,
+}
+
+/// The rows of a table. A large table makes a row only when an answer shows it.
+pub(super) trait RowSource: Send + Sync {
+    fn len(&self) -> usize;
+    /// The bytes and the count of a row.
+    fn amounts(&self, index: usize) -> (i128, i128);
+    fn row(&self, index: usize) -> AmountRow;
+    /// Whether a name of the row contains the text.
+    fn contains(&self, index: usize, text: &str) -> bool;
+}
+
+impl RowSource for Vec<AmountRow> {
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn amounts(&self, index: usize) -> (i128, i128) {
+        (self[index].bytes, self[index].count)
+    }
+
+    fn row(&self, index: usize) -> AmountRow {
+        self[index].clone()
+    }
+
+    fn contains(&self, index: usize, text: &str) -> bool {
+        self[index].name.contains(text) || self[index].place.contains(text)
+    }
+}
+
+/// The sums of some rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RowSums {
+    pub(super) rows: usize,
+    pub(super) bytes: i128,
+    pub(super) count: i128,
+}
+
+impl RowSums {
+    fn add(&mut self, (bytes, count): (i128, i128)) {
+        self.rows += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.count = self.count.saturating_add(count);
+    }
+}
+
+/// A table of amounts.
+pub(super) struct AmountTable {
+    /// The key of the rows, such as `site`.
+    pub(super) group: String,
+    /// The meaning of the rows' bytes, such as `usable bytes of live blocks`.
+    pub(super) bytes: &'static str,
+    /// The things that the rows count, such as `blocks`.
+    pub(super) counts: &'static str,
+    /// Whether a byte may count in several rows. The sums of such rows are not the sum of the heap.
+    pub(super) overlaps: bool,
+    /// The bytes that are 100 % in the text. `None` for changes, which have no shares.
+    pub(super) whole: Option<i128>,
+    pub(super) rows: Box<dyn RowSource>,
+    /// Facts about the table, for the reader of an answer.
+    pub(super) notes: Vec<String>,
+}
+
+impl AmountTable {
+    pub(super) fn new(
+        group: impl Into<String>,
+        bytes: &'static str,
+        counts: &'static str,
+        rows: Vec<AmountRow>,
+    ) -> Self {
+        let (group, rows) = (group.into(), Box::new(rows));
+        Self { group, bytes, counts, overlaps: false, whole: None, rows, notes: Vec::new() }
+    }
+
+    pub(super) fn overlapping(self) -> Self {
+        Self { overlaps: true, ..self }
+    }
+
+    /// Shows the rows as shares of these bytes.
+    pub(super) fn share_of(self, whole: i128) -> Self {
+        Self { whole: Some(whole), ..self }
+    }
+
+    pub(super) fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+
+    pub(super) fn sums(&self) -> RowSums {
+        let mut sums = RowSums::default();
+        (0..self.rows.len()).for_each(|index| sums.add(self.rows.amounts(index)));
+        sums
+    }
+}
+
+/// The order and the choice of rows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct RowChoice {
+    pub(super) filter: String,
+    /// One of [`RowChoice::SORTS`].
+    pub(super) sort: String,
+    pub(super) is_reversed: bool,
+}
+
+impl Default for RowChoice {
+    fn default() -> Self {
+        Self { filter: String::new(), sort: Self::SORTS[0].to_owned(), is_reversed: false }
+    }
+}
+
+impl RowChoice {
+    pub(super) const SORTS: &'static [&'static str] = &["bytes", "count", "name"];
+}
+
+/// The chosen rows of a table, in order.
+pub(super) struct TableView {
+    pub(super) table: Arc<AmountTable>,
+    order: Vec<u32>,
+    pub(super) total: RowSums,
+}
+
+impl TableView {
+    pub(super) fn new(table: &Arc<AmountTable>, choice: &RowChoice) -> Self {
+        let rows = &table.rows;
+        let is_chosen = |index: &usize| choice.filter.is_empty() || rows.contains(*index, &choice.filter);
+        // No table has 2^32 rows: nodes, stacks and reports have indices of 32 bits.
+        let mut order: Vec<u32> = (0..rows.len()).filter(is_chosen).map(|index| index as u32).collect();
+        match &*choice.sort {
+            "count" => order.sort_by_cached_key(|index| core::cmp::Reverse(rows.amounts(*index as usize).1)),
+            // Names go from A to Z, and amounts from the largest to the smallest.
+            "name" => order.sort_by_cached_key(|index| rows.row(*index as usize).name),
+            _ => order.sort_by_cached_key(|index| core::cmp::Reverse(rows.amounts(*index as usize).0)),
+        }
+        if choice.is_reversed {
+            order.reverse();
+        }
+        let mut total = RowSums::default();
+        order.iter().for_each(|index| total.add(rows.amounts(*index as usize)));
+        Self { table: Arc::clone(table), order, total }
+    }
+
+    /// The number of chosen rows.
+    pub(super) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    pub(super) fn row(&self, place: usize) -> AmountRow {
+        self.table.rows.row(self.order[place] as usize)
+    }
+
+    /// The sums of the rows at these places.
+    pub(super) fn sums(&self, places: core::ops::Range<usize>) -> RowSums {
+        let mut sums = RowSums::default();
+        self.order[places].iter().for_each(|index| sums.add(self.table.rows.amounts(*index as usize)));
+        sums
+    }
+}
+
+/// The largest number of rows that are compared by name.
+const MAX_COMPARED: usize = 1 << 20;
+
+/// The changes between the rows of two tables with equal names and places.
+pub(super) fn changes_by_name(before: &AmountTable, after: &AmountTable) -> Result<AmountTable, String> {
+    if before.rows.len().max(after.rows.len()) > MAX_COMPARED {
+        return Err(format!("more than {MAX_COMPARED} rows cannot be compared; use another group"));
+    }
+    let mut sums: BTreeMap<(String, String), [(i128, i128); 2]> = BTreeMap::new();
+    for (time, table) in [before, after].into_iter().enumerate() {
+        for index in 0..table.rows.len() {
+            let row = table.rows.row(index);
+            let sum = &mut sums.entry((row.name, row.place)).or_default()[time];
+            sum.0 += row.bytes;
+            sum.1 += row.count;
+        }
+    }
+    let rows = sums.into_iter().map(|((name, place), [first, second])| AmountRow {
+        id: String::new(),
+        name,
+        place,
+        bytes: second.0 - first.0,
+        count: second.1 - first.1,
+        more: vec![("before", first.0), ("after", second.0)],
+    });
+    let rows = rows.filter(|row| row.bytes != 0 || row.count != 0).collect();
+    let table = AmountTable::new(after.group.clone(), after.bytes, after.counts, rows);
+    let table = if after.overlaps { table.overlapping() } else { table };
+    Ok(table.note("Bytes and counts are changes: after minus before."))
+}
+
+/// The latest tables and views. Keys start with the handles of their sources.
+#[derive(Default)]
+pub(super) struct TableCache {
+    tables: Mutex<VecDeque<(String, Arc<AmountTable>)>>,
+    views: Mutex<VecDeque<(String, RowChoice, Arc<TableView>)>>,
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl TableCache {
+    /// Returns the table with this key. `make` makes it without a lock, if the cache does not have it.
+    pub(super) fn table(
+        &self,
+        key: &str,
+        make: impl FnOnce() -> Result<AmountTable, String>,
+    ) -> Result<Arc<AmountTable>, String> {
+        if let Some((_, table)) = lock(&self.tables).iter().find(|(known, _)| known == key) {
+            return Ok(Arc::clone(table));
+        }
+        let table = Arc::new(make()?);
+        let mut tables = lock(&self.tables);
+        if tables.len() >= MAX_TABLES {
+            tables.pop_front();
+        }
+        tables.push_back((key.to_owned(), Arc::clone(&table)));
+        Ok(table)
+    }
+
+    /// Returns the chosen rows of the table with this key.
+    pub(super) fn view(&self, key: &str, table: &Arc<AmountTable>, choice: &RowChoice) -> Arc<TableView> {
+        let is_same = |(known, of, _): &&(String, RowChoice, Arc<TableView>)| known == key && of == choice;
+        if let Some((_, _, view)) = lock(&self.views).iter().find(is_same) {
+            return Arc::clone(view);
+        }
+        let view = Arc::new(TableView::new(table, choice));
+        let mut views = lock(&self.views);
+        if views.len() >= MAX_VIEWS {
+            views.pop_front();
+        }
+        views.push_back((key.to_owned(), choice.clone(), Arc::clone(&view)));
+        view
+    }
+
+    /// Drops the tables of a closed source.
+    pub(super) fn forget(&self, handle: &str) {
+        let is_of =
+            |key: &str| key.split('/').next().is_some_and(|of| of.split('-').any(|part| part == handle));
+        lock(&self.tables).retain(|(key, _)| !is_of(key));
+        lock(&self.views).retain(|(key, _, _)| !is_of(key));
+    }
+}
