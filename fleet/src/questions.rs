@@ -19,6 +19,7 @@ use crate::error::FleetError;
 use crate::session::FleetSession;
 
 pub(crate) use scope::quoted;
+pub(crate) use versions::deployments;
 
 /// A question.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,6 +14,7 @@ use memory_export::parquet::{ParquetOptions, reports};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::buckets::{self, BUCKETS, BUCKETS_FOLDER};
+use crate::engine::QueryEngine;
 use crate::error::FleetError;
 use crate::folder::{DayRange, TableFile, TableFolder, TableListing};
 use crate::life::life_id;
@@ -32,11 +33,13 @@ pub struct SessionOptions {
     pub threads: usize,
     /// The days to read.
     pub days: DayRange,
+    /// The engine that runs the queries. Other work, such as compaction, always runs in this process.
+    pub engine: QueryEngine,
 }
 
 impl Default for SessionOptions {
     fn default() -> Self {
-        Self { memory: 2 << 30, threads: 0, days: DayRange::default() }
+        Self { memory: 2 << 30, threads: 0, days: DayRange::default(), engine: QueryEngine::Local }
     }
 }
 
@@ -64,7 +67,7 @@ impl FleetSession {
     /// Returns an error if the folder cannot be read.
     pub fn open(root: &Path, options: &SessionOptions) -> Result<Self, FleetError> {
         let folder = TableFolder::open(root)?;
-        let context = context(options)?;
+        let context = engine_context(options)?;
         let (mut warnings, mut reports, mut files) = (Vec::new(), TableListing::default(), Vec::new());
         for table in TABLES {
             let mut listing = folder.list(table, &options.days)?;
@@ -169,6 +172,23 @@ impl FleetSession {
             batches.push(RecordBatch::new_empty(schema));
         }
         Ok(batches)
+    }
+}
+
+/// The context of the engine.
+fn engine_context(options: &SessionOptions) -> Result<SessionContext, FleetError> {
+    let local = context(options)?;
+    match &options.engine {
+        QueryEngine::Local => Ok(local),
+        #[cfg(feature = "ballista")]
+        QueryEngine::Ballista(scheduler) => {
+            let connected = crate::cluster::connected(scheduler, local.state());
+            futures_util::FutureExt::now_or_never(connected).expect("the first query connects")
+        }
+        #[cfg(not(feature = "ballista"))]
+        engine => {
+            Err(FleetError::Usage(format!("{engine}: this program was built without the feature ballista")))
+        }
     }
 }
 

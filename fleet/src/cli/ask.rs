@@ -9,6 +9,7 @@ use memory_report::new_file::{self, Readers};
 use super::Outcome;
 use crate::answer::{Answer, AnswerFormat};
 use crate::day::Day;
+use crate::engine::QueryEngine;
 use crate::error::FleetError;
 use crate::folder::DayRange;
 use crate::questions::{Question, QuestionOptions};
@@ -84,6 +85,9 @@ pub(super) struct SourceArguments {
     /// The number of threads [default: one for each processor]
     #[arg(long, value_name = "THREADS", default_value_t = 0, hide_default_value = true)]
     threads: usize,
+    /// The engine: local, or ballista://HOST:PORT of a scheduler that reads the same folder at the same path
+    #[arg(long, value_name = "ENGINE", default_value_t = QueryEngine::Local)]
+    engine: QueryEngine,
 }
 
 #[derive(Args)]
@@ -149,6 +153,7 @@ impl SourceArguments {
             memory: (self.memory as usize) << 20,
             threads: self.threads,
             days: DayRange { from: self.from, to: self.to },
+            engine: self.engine.clone(),
         };
         FleetSession::open(&self.folder, &options)
     }

@@ -19,7 +19,7 @@ pub(super) fn word(text: &str) -> String {
 
 impl QuestionOptions {
     /// The condition on rows of `buckets`.
-    pub(super) fn condition(&self) -> String {
+    pub(crate) fn condition(&self) -> String {
         let mut all = vec!["units = 'bytes'".to_owned(), self.path_condition()];
         all.extend(self.life_conditions());
         all.join(" AND ")

@@ -3,10 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bad_inputs;
+#[cfg(feature = "ballista")]
+mod cluster;
 mod collecting;
 mod command_line;
 mod compacting;
 mod questions;
+mod serving;
 mod simulated;
 mod statistics;
 mod support;
