@@ -42,6 +42,6 @@ pub use folder::{DayRange, TableFile, TableFolder, TableListing};
 pub use import::{Imported, RunFacts, import};
 pub use questions::{Question, QuestionOptions};
 pub use serve::{FleetServer, PageOptions};
-pub use session::{FleetSession, SessionOptions, TABLES};
+pub use session::{FleetSession, QuestionSubject, SessionOptions, TABLES};
 pub use simulate::{PlantedCause, PlantedKind, SimulationOptions, SimulationTruth, simulate};
 pub use statistics::{ChangePoint, change_points};

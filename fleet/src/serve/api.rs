@@ -264,8 +264,8 @@ impl FleetApi {
             "folder": cut(&self.root.to_string_lossy()),
             "services": services,
             "omitted": deployed.len().saturating_sub(MAX_LISTED),
-            "from": days(session.reports().iter().min_by_key(|file| file.day)),
-            "to": days(session.reports().iter().max_by_key(|file| file.day)),
+            "from": days(session.measured().iter().min_by_key(|file| file.day)),
+            "to": days(session.measured().iter().max_by_key(|file| file.day)),
         }))
     }
 }

@@ -19,7 +19,7 @@ const MAX_PROCESSES: usize = 20;
 
 /// The time between two points in microseconds: a multiple of a bucket.
 fn step(session: &FleetSession) -> i64 {
-    let days = || session.reports().iter().map(|file| i64::from(file.day.0));
+    let days = || session.measured().iter().map(|file| i64::from(file.day.0));
     let (first, last) = (days().min().unwrap_or_default(), days().max().unwrap_or_default());
     let bucket = i64::try_from(BUCKET_SECONDS).unwrap_or(i64::MAX);
     let buckets = (last - first + 1) * 86_400 / bucket;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use memory_fleet::{CollectOptions, CollectTarget, CollectedRound, FleetError, collect, parse_targets};
 
-use crate::support::{block_on, files, query, report};
+use crate::support::{Message, block_on, files, query, report};
 
 /// Answers each connection on a thread of its own, and counts them.
 fn server(answer: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> (SocketAddr, Arc<AtomicUsize>) {
@@ -286,30 +286,6 @@ fn processes_of_this_machine_are_asked_on_their_sockets() {
     );
     let pid = std::process::id().to_string();
     assert_eq!(query(&folder.path().join("fleet"), &sql).unwrap(), [["1", &pid, "true"]]);
-}
-
-/// A message of protobuf: numbers and parts by field.
-#[derive(Default)]
-struct Message(Vec<u8>);
-
-impl Message {
-    fn number(mut self, field: u8, number: u64) -> Self {
-        self.0.push(field << 3);
-        let mut rest = number;
-        while rest >= 0x80 {
-            self.0.push(rest as u8 | 0x80);
-            rest >>= 7;
-        }
-        self.0.push(rest as u8);
-        self
-    }
-
-    fn part(mut self, field: u8, part: impl AsRef<[u8]>) -> Self {
-        let part = part.as_ref();
-        self.0.extend([field << 3 | 2, u8::try_from(part.len()).unwrap()]);
-        self.0.extend(part);
-        self
-    }
 }
 
 /// Programs in Go serve only profiles. Each becomes rows of `stacks` and `frames`.

@@ -11,5 +11,6 @@ mod compacting;
 mod questions;
 mod serving;
 mod simulated;
+mod stacks;
 mod statistics;
 mod support;
