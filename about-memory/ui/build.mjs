@@ -47,7 +47,17 @@ const served = {
   "serve.js": `${banner}${await bundle("src/serve/main.ts")}\n`,
   "serve.css": `${await bundle("serve.css")}\n`,
 };
-const files = [[output, page], ...Object.entries(served).map(([name, text]) => [here(`../assets/${name}`), text])];
+// The page of `memory-fleet serve`.
+const fleet = {
+  "fleet.html": await readFile(here("fleet.html"), "utf8"),
+  "fleet.js": `${await bundle("src/fleet/main.ts")}\n`,
+  "fleet.css": `${await bundle("fleet.css")}\n`,
+};
+const files = [
+  [output, page],
+  ...Object.entries(served).map(([name, text]) => [here(`../assets/${name}`), text]),
+  ...Object.entries(fleet).map(([name, text]) => [here(`../../fleet/assets/${name}`), text]),
+];
 
 /**
  * Ways to give the page text. Only `src/widgets/elements.ts` may use them, because it escapes characters that deceive a

@@ -35,7 +35,7 @@ impl ColumnUnit {
         }
     }
 
-    fn of_field(field: &Field) -> Self {
+    pub(crate) fn of_field(field: &Field) -> Self {
         match field.metadata().get(Self::KEY).map(String::as_str) {
             Some("bytes") => Self::Bytes,
             Some("share") => Self::Share,

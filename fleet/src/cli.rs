@@ -1,9 +1,12 @@
 //! The command line of `memory-fleet`.
 
 mod ask;
+#[cfg(feature = "ballista")]
+mod cluster;
 mod collect;
 mod compact;
 mod import;
+mod serve;
 mod simulate;
 
 use std::io::{self, Write as _};
@@ -37,6 +40,17 @@ enum FleetCommand {
     Import(import::ImportCommand),
     #[command(after_help = compact::EXAMPLES)]
     Compact(compact::CompactCommand),
+    #[command(after_help = serve::EXAMPLES)]
+    Serve(serve::ServeCommand),
+    #[cfg(feature = "ballista")]
+    #[command(after_help = cluster::UP_EXAMPLES)]
+    Up(cluster::UpCommand),
+    #[cfg(feature = "ballista")]
+    #[command(after_help = cluster::SCHEDULER_EXAMPLES)]
+    Scheduler(cluster::SchedulerCommand),
+    #[cfg(feature = "ballista")]
+    #[command(after_help = cluster::EXECUTOR_EXAMPLES)]
+    Executor(cluster::ExecutorCommand),
     #[command(after_help = simulate::EXAMPLES)]
     Simulate(simulate::SimulateCommand),
 }
@@ -62,6 +76,13 @@ pub fn main() -> ExitCode {
             FleetCommand::Collect(command) => command.run().await,
             FleetCommand::Import(command) => command.run(),
             FleetCommand::Compact(command) => command.run().await,
+            FleetCommand::Serve(command) => command.run().await,
+            #[cfg(feature = "ballista")]
+            FleetCommand::Up(command) => command.run().await,
+            #[cfg(feature = "ballista")]
+            FleetCommand::Scheduler(command) => command.run().await,
+            #[cfg(feature = "ballista")]
+            FleetCommand::Executor(command) => command.run().await,
             FleetCommand::Simulate(command) => command.run(),
         }
     });

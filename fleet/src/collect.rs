@@ -1,26 +1,29 @@
-//! Collects the reports of running processes, and writes a file for each service and minute.
+//! Collects the reports and profiles of running processes, and writes a file for each service and minute.
 //!
 //! One task asks all targets. Each target has a place in the interval, so that the requests are spread, and a limit
 //! keeps few requests open. A target that fails is asked less often. Reports wait in memory until the minute ends or
 //! until they exceed a limit, and are written to files that appear only when they are complete. So a kill loses the
 //! reports since the last write. Reports that cannot be written, because the disk is full, wait for the next write.
+//! A profile is large, so it is written at once, into files of its own.
 
+mod answers;
 mod buffer;
+mod discovery;
 mod http;
 mod target;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
+use memory_export::StackProfile;
 use memory_export::parquet::ParquetRun;
-use memory_report::ReportSet;
-use memory_report::file::{ReadOptions, read_from};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep_until};
 
 use crate::error::FleetError;
-use crate::import::{service_of, since_1970};
+use crate::import::write_stacks;
+use answers::CollectedRun;
 use buffer::ReportBuffer;
 
 pub use target::{CollectTarget, parse_targets};
@@ -105,6 +108,7 @@ pub async fn collect(
         reading: Arc::new(Semaphore::new(MAX_READING)),
     };
     let mut targets = targets_of(options)?;
+    let mut searches = discovery::TargetSearches::default();
     let mut buffer = ReportBuffer::default();
     let mut start = Instant::now();
     let mut round = 0;
@@ -116,10 +120,11 @@ pub async fn collect(
             // An editor or a script is writing the file.
             Err(error) => done.fail(format!("the targets stay as they were: {error}")),
         }
-        done.targets = targets.len();
+        let asked = searches.expand(targets.clone(), options.timeout, |failure| done.fail(failure)).await;
+        done.targets = asked.len();
         let (sender, mut answers) = mpsc::channel::<TargetAnswer>(4);
         let mut requests = tokio::task::JoinSet::new();
-        for target in &targets {
+        for target in &asked {
             if failing.must_wait(target, round) {
                 done.waiting += 1;
                 continue;
@@ -138,9 +143,18 @@ pub async fn collect(
                         match answer.result {
                             // Memory is bounded while the disk is full, too.
                             Ok(_) if buffer.size() > options.max_waiting.saturating_mul(2) => lost += 1,
-                            Ok((run, set)) => {
+                            Ok(CollectedRun::Reports(run, set)) => {
                                 done.answered += 1;
-                                buffer.add(run, set);
+                                buffer.add(*run, *set);
+                            }
+                            Ok(CollectedRun::Profile(run, profile)) => {
+                                match write_profile(root, run, profile).await {
+                                    Ok(()) => done.answered += 1,
+                                    Err(error) => {
+                                        failed += 1;
+                                        done.fail(format!("{}: {error}", answer.target.url));
+                                    }
+                                }
                             }
                             Err(reason) => {
                                 failed += 1;
@@ -208,7 +222,7 @@ struct CollectPermits {
 
 struct TargetAnswer {
     target: CollectTarget,
-    result: Result<(ParquetRun, ReportSet), String>,
+    result: Result<CollectedRun, String>,
 }
 
 async fn ask(
@@ -220,39 +234,10 @@ async fn ask(
 ) {
     sleep_until(at).await;
     let Ok(permit) = permits.requests.acquire_owned().await else { return };
-    let asked = tokio::time::timeout(options.timeout, http::get(&target, options.max_answer)).await;
-    let time = Duration::from_millis(since_1970(SystemTime::now()).as_millis() as u64);
-    let Ok(reading) = permits.reading.acquire_owned().await else { return };
-    let result = match asked {
-        Err(_) => Err(format!("no answer in {} s", options.timeout.as_secs_f64())),
-        Ok(Err(reason)) => Err(reason),
-        Ok(Ok(body)) => {
-            let target = target.clone();
-            // Decompressing and reading take the time of a processor, not of the network.
-            let read =
-                tokio::task::spawn_blocking(move || read_answer(&target, time, &body, options.max_answer));
-            read.await.unwrap_or_else(|error| Err(error.to_string()))
-        }
-    };
+    let (result, reading) = answers::asked(&target, &options, permits.reading).await;
     // The permits also bound the answers that wait for the channel.
     let _ = answers.send(TargetAnswer { target, result }).await;
     drop((permit, reading));
-}
-
-fn read_answer(
-    target: &CollectTarget,
-    time: Duration,
-    body: &[u8],
-    max: usize,
-) -> Result<(ParquetRun, ReportSet), String> {
-    // A small answer may be large when it is decompressed.
-    let limits = ReadOptions::new().max_bytes(max as u64 * 8).max_reports(200_000);
-    let set = read_from(body, &limits).map_err(|error| error.to_string())?;
-    let service = target.service.clone().or_else(|| service_of(&set));
-    let mut run = ParquetRun::new(service.unwrap_or_else(|| target.authority().to_owned()), time);
-    run.version.clone_from(&target.version);
-    run.host = Some(target.host.clone().unwrap_or_else(|| target.authority().to_owned()));
-    Ok((run.with_id_from_reports(&set), set))
 }
 
 fn targets_of(options: &CollectOptions) -> Result<Vec<CollectTarget>, FleetError> {
@@ -270,6 +255,16 @@ fn targets_of(options: &CollectOptions) -> Result<Vec<CollectTarget>, FleetError
         }
         false => Ok(targets),
     }
+}
+
+async fn write_profile(
+    root: &Path,
+    run: Box<ParquetRun>,
+    profile: Box<StackProfile>,
+) -> Result<(), FleetError> {
+    let root = root.to_owned();
+    let written = tokio::task::spawn_blocking(move || write_stacks(&root, &run, &profile));
+    written.await.map_err(|error| FleetError::Output(std::io::Error::other(error.to_string())))?
 }
 
 /// Writes the buffer. After an error, the buffer has the reports that are not written.

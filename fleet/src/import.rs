@@ -6,8 +6,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use memory_export::ExportError;
 use memory_export::parquet::{self, ParquetOptions, ParquetRun};
+use memory_export::{ExportError, StackProfile};
 use memory_report::ReportSet;
 use memory_report::file::{ReadOptions, read_with};
 use memory_report::new_file::{self, Readers};
@@ -39,6 +39,9 @@ pub struct Imported {
     /// Files that are not reports, with the reason.
     pub skipped: Vec<String>,
 }
+
+/// The program that the files name.
+const CREATOR: &str = concat!("memory-fleet ", env!("CARGO_PKG_VERSION"));
 
 /// The maximum depth of folders.
 const MAX_DEPTH: usize = 32;
@@ -119,28 +122,40 @@ pub(crate) fn write_runs(
     runs: &[(ParquetRun, ReportSet)],
     name: impl Fn(&str) -> String,
 ) -> Result<PathBuf, FleetError> {
-    let options = ParquetOptions::new().created_by(concat!("memory-fleet ", env!("CARGO_PKG_VERSION")));
+    let options = ParquetOptions::new().created_by(CREATOR);
     let runs: Vec<(&ParquetRun, &ReportSet)> = runs.iter().map(|(run, set)| (run, set)).collect();
-    let put = |table: &str| {
-        let path = root.join(name(table));
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(|error| FleetError::at(folder, error))?;
-        }
-        let written: Result<(), ExportError> = new_file::write(&path, Readers::Umask, |file| {
-            match table {
-                "reports" => parquet::reports(&runs, &options, &mut *file)?,
-                _ => parquet::warnings(&runs, &options, &mut *file)?,
-            }
-            file.flush()?;
-            Ok(file.sync_data()?)
-        });
-        written.map_err(|error| FleetError::at(&path, error))?;
-        Ok(path)
-    };
     if runs.iter().any(|(_, set)| !set.warnings().is_empty()) {
-        put("warnings")?;
+        put(root, &name("warnings"), |file| parquet::warnings(&runs, &options, file))?;
     }
-    put("reports")
+    put(root, &name("reports"), |file| parquet::reports(&runs, &options, file))
+}
+
+/// Writes the tables `stacks` and `frames` of a profile.
+pub(crate) fn write_stacks(root: &Path, run: &ParquetRun, profile: &StackProfile) -> Result<(), FleetError> {
+    let options = ParquetOptions::new().created_by(CREATOR);
+    // The frames come first: stacks without frames would have no names.
+    put(root, &parquet::file_name("frames", run), |file| parquet::frames(run, profile, &options, file))?;
+    put(root, &parquet::file_name("stacks", run), |file| parquet::stacks(run, profile, &options, file))?;
+    Ok(())
+}
+
+/// Writes a file that appears when it is complete and on the disk.
+fn put(
+    root: &Path,
+    name: &str,
+    write: impl FnOnce(&mut fs::File) -> Result<(), ExportError>,
+) -> Result<PathBuf, FleetError> {
+    let path = root.join(name);
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(|error| FleetError::at(folder, error))?;
+    }
+    let written: Result<(), ExportError> = new_file::write(&path, Readers::Umask, |file| {
+        write(&mut *file)?;
+        file.flush()?;
+        Ok(file.sync_data()?)
+    });
+    written.map_err(|error| FleetError::at(&path, error))?;
+    Ok(path)
 }
 
 /// The name of the first process, without its id.
@@ -153,7 +168,7 @@ pub(crate) fn since_1970(time: SystemTime) -> Duration {
     time.duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-fn host_name() -> Option<String> {
+pub(crate) fn host_name() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }

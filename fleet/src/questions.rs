@@ -16,9 +16,10 @@ use std::path::PathBuf;
 
 use crate::answer::Answer;
 use crate::error::FleetError;
-use crate::session::FleetSession;
+use crate::session::{FleetSession, QuestionSubject};
 
 pub(crate) use scope::quoted;
+pub(crate) use versions::deployments;
 
 /// A question.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,11 +70,18 @@ impl FleetSession {
     ///
     /// Returns an error if the tables have no reports, or if a query fails.
     pub async fn ask(&self, question: &Question, options: &QuestionOptions) -> Result<Answer, FleetError> {
-        if self.reports().is_empty() {
-            return Err(FleetError::at(
-                self.root(),
-                "has no reports in these days; add some with memory-fleet import or collect",
-            ));
+        let is_about_stacks = self.subject() == QuestionSubject::Stacks;
+        if is_about_stacks && matches!(question, Question::Dark | Question::Coverage | Question::Budget(_)) {
+            return Err(FleetError::Usage("this question is about reports, not about stacks".to_owned()));
+        }
+        if self.measured().is_empty() {
+            let reason = match is_about_stacks {
+                false => "has no reports in these days; add some with memory-fleet import or collect",
+                true => {
+                    "has no stacks in these days; add some with memory-fleet collect, or about-memory export --append-to"
+                }
+            };
+            return Err(FleetError::at(self.root(), reason));
         }
         let mut answer = match question {
             Question::Growth => growth::ask(self, options).await,

@@ -14,6 +14,7 @@ use memory_export::parquet::{ParquetOptions, reports};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::buckets::{self, BUCKETS, BUCKETS_FOLDER};
+use crate::engine::QueryEngine;
 use crate::error::FleetError;
 use crate::folder::{DayRange, TableFile, TableFolder, TableListing};
 use crate::life::life_id;
@@ -21,6 +22,16 @@ use crate::table::FleetTable;
 
 /// The tables that `about-memory export --append-to` and `memory-fleet` write.
 pub const TABLES: [&str; 5] = ["reports", "warnings", "stacks", "frames", "census"];
+
+/// What questions are about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QuestionSubject {
+    /// The paths of reports.
+    #[default]
+    Reports,
+    /// The stacks of profiles, dumps and recordings: a path is the innermost functions of a stack, with its id.
+    Stacks,
+}
 
 /// Limits of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,11 +43,21 @@ pub struct SessionOptions {
     pub threads: usize,
     /// The days to read.
     pub days: DayRange,
+    /// The engine that runs the queries. Other work, such as compaction, always runs in this process.
+    pub engine: QueryEngine,
+    /// What questions are about.
+    pub subject: QuestionSubject,
 }
 
 impl Default for SessionOptions {
     fn default() -> Self {
-        Self { memory: 2 << 30, threads: 0, days: DayRange::default() }
+        Self {
+            memory: 2 << 30,
+            threads: 0,
+            days: DayRange::default(),
+            engine: QueryEngine::Local,
+            subject: QuestionSubject::Reports,
+        }
     }
 }
 
@@ -44,6 +65,9 @@ impl Default for SessionOptions {
 pub struct FleetSession {
     context: SessionContext,
     folder: TableFolder,
+    subject: QuestionSubject,
+    /// The files of the subject.
+    measured: Vec<TableFile>,
     reports: TableListing,
     warnings: Vec<String>,
     /// All files of all tables.
@@ -64,8 +88,9 @@ impl FleetSession {
     /// Returns an error if the folder cannot be read.
     pub fn open(root: &Path, options: &SessionOptions) -> Result<Self, FleetError> {
         let folder = TableFolder::open(root)?;
-        let context = context(options)?;
+        let context = engine_context(options)?;
         let (mut warnings, mut reports, mut files) = (Vec::new(), TableListing::default(), Vec::new());
+        let (mut stacks, mut has_frames) = (Vec::new(), false);
         for table in TABLES {
             let mut listing = folder.list(table, &options.days)?;
             let schema = usable_files(table, &mut listing);
@@ -74,12 +99,27 @@ impl FleetSession {
             if let Some(schema) = schema {
                 context.register_table(table, Arc::new(FleetTable::new(&schema, &listing.files)?))?;
             }
-            if table == "reports" {
-                reports = listing;
+            match table {
+                "reports" => reports = listing,
+                "stacks" => stacks = listing.files,
+                "frames" => has_frames = !listing.files.is_empty(),
+                _ => {}
             }
         }
-        let mut session = Self { context, folder, reports, warnings, files };
-        session.register_buckets(&options.days)?;
+        let subject = options.subject;
+        let measured = match subject {
+            QuestionSubject::Reports => reports.files.clone(),
+            QuestionSubject::Stacks => stacks,
+        };
+        let mut session = Self { context, folder, subject, measured, reports, warnings, files };
+        match subject {
+            QuestionSubject::Reports => session.register_buckets(&options.days)?,
+            QuestionSubject::Stacks if session.measured.is_empty() => {}
+            QuestionSubject::Stacks => {
+                session.view("stack_reports", &buckets::stacks_as_reports(has_frames))?;
+                session.view(BUCKETS, &buckets::query("stack_reports", true))?;
+            }
+        }
         Ok(session)
     }
 
@@ -105,14 +145,23 @@ impl FleetSession {
                 view.push_str(&format!(" UNION ALL {}", buckets::query(table, is_repeated)));
             }
         }
-        futures_util::FutureExt::now_or_never(self.context.sql(&format!("CREATE VIEW {BUCKETS} AS {view}")))
+        self.view(BUCKETS, &view)
+    }
+
+    fn view(&self, name: &str, query: &str) -> Result<(), FleetError> {
+        futures_util::FutureExt::now_or_never(self.context.sql(&format!("CREATE VIEW {name} AS {query}")))
             .expect("a view is made without reading")?;
         Ok(())
     }
 
-    /// The files of the table `reports`.
-    pub fn reports(&self) -> &[TableFile] {
-        &self.reports.files
+    /// The files that questions are about: of the table `reports`, or of the table `stacks`.
+    pub fn measured(&self) -> &[TableFile] {
+        &self.measured
+    }
+
+    /// What questions are about.
+    pub fn subject(&self) -> QuestionSubject {
+        self.subject
     }
 
     /// The folder of the tables.
@@ -169,6 +218,23 @@ impl FleetSession {
             batches.push(RecordBatch::new_empty(schema));
         }
         Ok(batches)
+    }
+}
+
+/// The context of the engine.
+fn engine_context(options: &SessionOptions) -> Result<SessionContext, FleetError> {
+    let local = context(options)?;
+    match &options.engine {
+        QueryEngine::Local => Ok(local),
+        #[cfg(feature = "ballista")]
+        QueryEngine::Ballista(scheduler) => {
+            let connected = crate::cluster::connected(scheduler, local.state());
+            futures_util::FutureExt::now_or_never(connected).expect("the first query connects")
+        }
+        #[cfg(not(feature = "ballista"))]
+        engine => {
+            Err(FleetError::Usage(format!("{engine}: this program was built without the feature ballista")))
+        }
     }
 }
 

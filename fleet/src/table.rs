@@ -9,6 +9,8 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DFSchema, Result, ScalarValue};
+#[cfg(feature = "ballista")]
+use datafusion::common::{DataFusionError, exec_err};
 use datafusion::datasource::file_format::FileFormat as _;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::PartitionedFile;
@@ -42,13 +44,56 @@ impl FleetTable {
     }
 }
 
+/// A file in the bytes of a table: its place, its size and its day.
+#[cfg(feature = "ballista")]
+type EncodedFile = (String, u64, i32);
+
+#[cfg(feature = "ballista")]
+impl FleetTable {
+    /// Writes the list of files.
+    pub(crate) fn encode(&self, bytes: &mut Vec<u8>) -> Result<()> {
+        let day = |file: &PartitionedFile| match file.partition_values.first() {
+            Some(ScalarValue::Date32(Some(day))) => *day,
+            _ => 0,
+        };
+        let files: Vec<EncodedFile> = self
+            .files
+            .iter()
+            .map(|file| (file.object_meta.location.to_string(), file.object_meta.size, day(file)))
+            .collect();
+        serde_json::to_writer(bytes, &files).map_err(|error| DataFusionError::External(Box::new(error)))
+    }
+
+    /// Reads the list of files of a table with these columns. The last column is the day.
+    pub(crate) fn decode(bytes: &[u8], schema: &Schema) -> Result<Self> {
+        let files: Vec<EncodedFile> =
+            serde_json::from_slice(bytes).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let Some((date, columns)) = schema.fields().split_last() else {
+            return exec_err!("a table without columns cannot be read");
+        };
+        let files = files
+            .into_iter()
+            .map(|(place, size, day)| Ok(placed(ObjectPath::parse(place)?, size, day)))
+            .collect::<Result<_, object_store::path::Error>>()
+            .map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let schema = TableSchema::builder(Arc::new(Schema::new(columns.to_vec())))
+            .with_table_partition_cols(vec![Arc::clone(date)])
+            .build();
+        Ok(Self { schema, files })
+    }
+}
+
+fn placed(place: ObjectPath, size: u64, day: i32) -> PartitionedFile {
+    // `new` parses the text of a place, and so decodes `%2F`.
+    let mut partitioned = PartitionedFile::new("", size);
+    partitioned.object_meta.location = place;
+    partitioned.with_partition_values(vec![ScalarValue::Date32(Some(day))])
+}
+
 fn partitioned(file: &TableFile) -> Result<PartitionedFile, FleetError> {
     let path = std::path::absolute(&file.path).map_err(|error| FleetError::at(&file.path, error))?;
     let place = ObjectPath::from_absolute_path(&path).map_err(|error| FleetError::at(&path, error))?;
-    // `new` parses the text of a place, and so decodes `%2F`.
-    let mut partitioned = PartitionedFile::new("", file.size);
-    partitioned.object_meta.location = place;
-    Ok(partitioned.with_partition_values(vec![ScalarValue::Date32(Some(file.day.0))]))
+    Ok(placed(place, file.size, file.day.0))
 }
 
 /// Texts as views: DataFusion groups and compares views faster.

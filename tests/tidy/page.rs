@@ -5,7 +5,7 @@ use std::path::Path;
 use super::arrows::{Arrows, cycles};
 
 /// The folders of `src`. A folder uses only folders before it; files outside of folders may use all.
-const FOLDERS: &[&str] = &["text", "data", "model", "widgets", "views", "serve"];
+const FOLDERS: &[&str] = &["text", "data", "model", "widgets", "views", "serve", "fleet"];
 
 fn source() -> std::path::PathBuf {
     super::root().join("about-memory/ui/src")

@@ -9,10 +9,11 @@ use memory_report::new_file::{self, Readers};
 use super::Outcome;
 use crate::answer::{Answer, AnswerFormat};
 use crate::day::Day;
+use crate::engine::QueryEngine;
 use crate::error::FleetError;
 use crate::folder::DayRange;
 use crate::questions::{Question, QuestionOptions};
-use crate::session::{FleetSession, SessionOptions};
+use crate::session::{FleetSession, QuestionSubject, SessionOptions};
 
 #[derive(Subcommand)]
 pub(super) enum AskCommand {
@@ -28,7 +29,7 @@ pub(super) enum AskCommand {
     Versions(QuestionArguments),
     /// Show the paths that grow until their process restarts
     #[command(
-        after_help = "Examples:\n  memory-fleet leaks fleet\n  memory-fleet leaks fleet --service search --format json"
+        after_help = "Examples:\n  memory-fleet leaks fleet\n  memory-fleet leaks fleet --service search --format json\n  memory-fleet leaks fleet --stacks"
     )]
     Leaks(QuestionArguments),
     /// Show the days on which a path changed its level, and the version deployed then
@@ -84,6 +85,9 @@ pub(super) struct SourceArguments {
     /// The number of threads [default: one for each processor]
     #[arg(long, value_name = "THREADS", default_value_t = 0, hide_default_value = true)]
     threads: usize,
+    /// The engine: local, or ballista://HOST:PORT of a scheduler that reads the same folder at the same path
+    #[arg(long, value_name = "ENGINE", default_value_t = QueryEngine::Local)]
+    engine: QueryEngine,
 }
 
 #[derive(Args)]
@@ -93,9 +97,12 @@ pub(super) struct QuestionArguments {
     /// Only this service
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
-    /// Only this path and the paths below it; an empty path stands for all
-    #[arg(long, value_name = "PATH", default_value = "explicit")]
-    path: String,
+    /// Only this path and the paths below it; an empty path stands for all [default: explicit; all with --stacks]
+    #[arg(long, value_name = "PATH")]
+    path: Option<String>,
+    /// Ask about the stacks of profiles, dumps and recordings, not about the paths of reports
+    #[arg(long)]
+    stacks: bool,
     /// Only this version
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
@@ -129,14 +136,20 @@ impl AskCommand {
             Self::Coverage(arguments) => (Question::Coverage, arguments),
             Self::Budget(arguments) => (Question::Budget(arguments.budget), arguments.question),
             Self::Query(QueryArguments { source, sql }) => {
-                let answer = source.answer(async |session| session.ask_sql(&sql, source.limit).await).await?;
+                let reports = QuestionSubject::Reports;
+                let answer =
+                    source.answer(reports, async |session| session.ask_sql(&sql, source.limit).await).await?;
                 source.write(&answer)?;
                 return Ok(Outcome::Done);
             }
         };
-        let QuestionArguments { source, service, path, version } = arguments;
-        let options = QuestionOptions { service, path, version, limit: source.limit };
-        let answer = source.answer(async |session| session.ask(&question, &options).await).await?;
+        let QuestionArguments { source, service, path, version, stacks } = arguments;
+        let (subject, all) = match stacks {
+            true => (QuestionSubject::Stacks, String::new()),
+            false => (QuestionSubject::Reports, QuestionOptions::default().path),
+        };
+        let options = QuestionOptions { service, path: path.unwrap_or(all), version, limit: source.limit };
+        let answer = source.answer(subject, async |session| session.ask(&question, &options).await).await?;
         source.write(&answer)?;
         let is_exceeded = matches!(question, Question::Budget(_)) && answer.rows.num_rows() > 0;
         Ok(if is_exceeded { Outcome::Exceeded } else { Outcome::Done })
@@ -144,11 +157,13 @@ impl AskCommand {
 }
 
 impl SourceArguments {
-    fn open(&self) -> Result<FleetSession, FleetError> {
+    fn open(&self, subject: QuestionSubject) -> Result<FleetSession, FleetError> {
         let options = SessionOptions {
             memory: (self.memory as usize) << 20,
             threads: self.threads,
             days: DayRange { from: self.from, to: self.to },
+            engine: self.engine.clone(),
+            subject,
         };
         FleetSession::open(&self.folder, &options)
     }
@@ -156,12 +171,13 @@ impl SourceArguments {
     /// Opens the tables and asks; again if a compaction deletes files meanwhile.
     async fn answer(
         &self,
+        subject: QuestionSubject,
         ask: impl AsyncFn(&FleetSession) -> Result<Answer, FleetError>,
     ) -> Result<Answer, FleetError> {
         const TRIES: usize = 5;
         let mut tries = 0;
         loop {
-            let session = self.open()?;
+            let session = self.open(subject)?;
             match ask(&session).await {
                 Err(FleetError::Query(_)) if tries < TRIES && session.is_stale() => tries += 1,
                 asked => return asked,

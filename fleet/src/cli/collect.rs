@@ -11,16 +11,18 @@ use crate::collect::{CollectOptions, CollectTarget, CollectedRound, collect};
 use crate::error::FleetError;
 
 pub(super) const EXAMPLES: &str = "Examples:\n  memory-fleet collect fleet http://127.0.0.1:9090/memory/report\n  memory-fleet collect fleet --targets \
-     targets.txt\n\nA line of a file of targets: http://HOST:PORT[/PATH] [service=NAME] [version=VERSION] [host=NAME]. The \
-     file is read again each interval. The path is /memory/report by default. Reports reach the tables at the end of \
-     each interval, so a kill loses at most one.";
+     targets.txt\n  memory-fleet collect fleet dns://search.example:9090 http://10.0.0.7:6060/debug/pprof/heap local:\n\nA line \
+     of a file of targets: ADDRESS [service=NAME] [version=VERSION] [host=NAME]. The address is http://HOST:PORT[/PATH]; \
+     dns://NAME:PORT[/PATH] for each address of a name; or local: for the processes of this user on this machine. The path \
+     is /memory/report by default; a path below /debug/pprof/ gives stacks. File and names are read again each interval. \
+     Reports reach the tables at the end of each interval, so a kill loses at most one.";
 
 /// Ask processes for their reports each minute, and add the reports to the tables
 #[derive(Args)]
 pub(super) struct CollectCommand {
     /// The folder of the tables
     folder: PathBuf,
-    /// The addresses of processes
+    /// The addresses of processes: http://HOST:PORT/PATH, dns://NAME:PORT/PATH, local:
     #[arg(value_parser = CollectTarget::parse)]
     urls: Vec<CollectTarget>,
     /// A file with a target on each line

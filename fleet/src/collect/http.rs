@@ -3,8 +3,6 @@
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::target::CollectTarget;
-
 /// The maximum number of bytes and of headers before the body.
 const MAX_HEAD: usize = 64 << 10;
 const MAX_HEADERS: usize = 64;
@@ -17,12 +15,11 @@ enum BodyEnd {
 }
 
 /// Returns the body of a successful answer.
-pub(super) async fn get(target: &CollectTarget, max: usize) -> Result<Vec<u8>, String> {
-    let mut stream = TcpStream::connect(target.authority()).await.map_err(|error| error.to_string())?;
+pub(super) async fn get(authority: &str, path: &str, max: usize) -> Result<Vec<u8>, String> {
+    let mut stream = TcpStream::connect(authority).await.map_err(|error| error.to_string())?;
     let request = format!(
-        "GET {} HTTP/1.1\r\nHost: {}\r\nAccept: application/gzip\r\nConnection: close\r\nUser-Agent: memory-fleet\r\n\r\n",
-        target.path(),
-        target.authority()
+        "GET {path} HTTP/1.1\r\nHost: {authority}\r\nAccept: application/gzip\r\nConnection: close\r\nUser-Agent: \
+         memory-fleet\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).await.map_err(|error| error.to_string())?;
     let mut read = Vec::new();

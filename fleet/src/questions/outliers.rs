@@ -11,7 +11,7 @@ use super::{QuestionOptions, quoted};
 use crate::answer::{Answer, AnswerColumns, ColumnUnit};
 use crate::batch_columns::BatchColumns;
 use crate::error::FleetError;
-use crate::session::FleetSession;
+use crate::session::{FleetSession, QuestionSubject};
 use crate::statistics::median;
 
 /// The minimum distance, and the minimum number of peers.
@@ -122,12 +122,15 @@ pub(super) async fn ask(session: &FleetSession, options: &QuestionOptions) -> Re
             first.life,
             quoted(&held(first).0)
         );
-        answer.next = vec![
-            format!("memory-fleet query {root} {}", word(&sql)),
+        // `query` has no buckets of stacks.
+        if session.subject() == QuestionSubject::Reports {
+            answer.next.push(format!("memory-fleet query {root} {}", word(&sql)));
+        }
+        answer.next.extend([
             // Records from now on, until the stacks behind the path are known.
             format!("about-memory attach {}    (on {})", first.pid, first.host),
             format!("about-memory show {}    (on {})", first.pid, first.host),
-        ];
+        ]);
     }
     Ok(answer)
 }

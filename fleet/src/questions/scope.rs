@@ -1,7 +1,7 @@
 //! What a question reads, as SQL, and the commands that lead on.
 
 use super::QuestionOptions;
-use crate::session::FleetSession;
+use crate::session::{FleetSession, QuestionSubject};
 
 /// A text as a literal of SQL.
 pub(crate) fn quoted(text: &str) -> String {
@@ -19,7 +19,7 @@ pub(super) fn word(text: &str) -> String {
 
 impl QuestionOptions {
     /// The condition on rows of `buckets`.
-    pub(super) fn condition(&self) -> String {
+    pub(crate) fn condition(&self) -> String {
         let mut all = vec!["units = 'bytes'".to_owned(), self.path_condition()];
         all.extend(self.life_conditions());
         all.join(" AND ")
@@ -50,6 +50,7 @@ impl FleetSession {
     /// A command about the same tables.
     pub(super) fn command(&self, question: &str, service: &str, rest: &str) -> String {
         let root = word(&self.root().to_string_lossy());
-        format!("memory-fleet {question} {root} --service {}{rest}", word(service))
+        let subject = if self.subject() == QuestionSubject::Stacks { " --stacks" } else { "" };
+        format!("memory-fleet {question} {root}{subject} --service {}{rest}", word(service))
     }
 }

@@ -131,7 +131,7 @@ pub(super) async fn ask(session: &FleetSession, options: &QuestionOptions) -> Re
 }
 
 /// The versions of each service, in the order of their first reports in microseconds.
-pub(super) async fn deployments(
+pub(crate) async fn deployments(
     session: &FleetSession,
     options: &QuestionOptions,
 ) -> Result<BTreeMap<String, Vec<(i64, String)>>, FleetError> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use memory_fleet::{CollectOptions, CollectTarget, CollectedRound, FleetError, collect, parse_targets};
 
-use crate::support::{block_on, files, query, report};
+use crate::support::{Message, block_on, files, query, report};
 
 /// Answers each connection on a thread of its own, and counts them.
 fn server(answer: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> (SocketAddr, Arc<AtomicUsize>) {
@@ -29,9 +29,10 @@ fn server(answer: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> (SocketAdd
                     return;
                 }
                 let request = String::from_utf8_lossy(&request[..read]).into_owned();
-                assert!(
-                    request.starts_with("GET /memory/report") && request.contains("\r\nHost: 127.0.0.1:")
-                );
+                let is_known = ["GET /memory/report", "GET /debug/pprof/heap"]
+                    .iter()
+                    .any(|start| request.starts_with(start));
+                assert!(is_known && request.contains("\r\nHost: 127.0.0.1:"), "{request}");
                 answer(&mut stream);
             });
         }
@@ -191,7 +192,10 @@ fn target_with_query(address: SocketAddr, number: u32) -> CollectTarget {
 #[test]
 fn wrong_targets_name_the_line() {
     for (text, expected) in [
-        ("ftp://h:1", "line 1: \"ftp://h:1\" does not start with http://"),
+        ("ftp://h:1", "line 1: \"ftp://h:1\" does not start with http:// or dns://"),
+        ("dns://h/x", "is not dns://HOST:PORT/PATH"),
+        ("local", "is not local:"),
+        ("pid:1", "is not local:"),
         ("# comment\n\nhttps://h:1/", "line 3: \"https://h:1/\" does not start with http://"),
         ("http://h", "is not http://HOST:PORT/PATH"),
         ("http://:80/", "is not http://HOST:PORT/PATH"),
@@ -212,7 +216,7 @@ fn wrong_targets_name_the_line() {
 fn kills_leave_no_torn_file_and_no_run_twice() {
     let urls: Vec<String> = (0..4).map(|number| format!("http://{}", text(ok(&body(number))).0)).collect();
     let folder = tempfile::tempdir().unwrap();
-    for number in 0..10 {
+    for number in 0..50 {
         let mut collector = Command::new(env!("CARGO_BIN_EXE_memory-fleet"))
             .args(["collect", "fleet", "--every", "0.1"])
             .args(&urls)
@@ -220,7 +224,8 @@ fn kills_leave_no_torn_file_and_no_run_twice() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        thread::sleep(Duration::from_millis(250 + 37 * number));
+        // From the start of the program to some intervals later.
+        thread::sleep(Duration::from_millis(number * 7919 % 600));
         collector.kill().unwrap();
         collector.wait().unwrap();
     }
@@ -229,6 +234,84 @@ fn kills_leave_no_torn_file_and_no_run_twice() {
     assert!(session.warnings().is_empty(), "{:?}", session.warnings());
     let sql = "SELECT count(*) > 0, count(*) = count(DISTINCT run_id) FROM reports WHERE path = 'explicit/a'";
     assert_eq!(query(&root, sql).unwrap(), [["true", "true"]]);
+}
+
+/// Each address of a name is a target; a name without addresses fails alone.
+#[test]
+fn names_stand_for_their_addresses() {
+    let (address, count) = text(ok(&body(1)));
+    let port = address.port();
+    let targets = [
+        format!("dns://localhost:{port} service=search version=1"),
+        "dns://no-such-name.invalid:80 service=x".to_owned(),
+        format!("http://127.0.0.1:{port}/memory/report?plain"),
+    ];
+    let targets = targets.iter().map(|line| CollectTarget::parse(line).unwrap()).collect();
+    let mut options = options(targets, 2);
+    options.timeout = Duration::from_secs(5);
+    let folder = tempfile::tempdir().unwrap();
+    let rounds = run(folder.path(), &options).unwrap();
+    assert!(rounds.iter().all(|round| round.answered == 2), "{rounds:?}");
+    assert!(
+        rounds[0]
+            .failures
+            .iter()
+            .any(|text| text.starts_with("dns://no-such-name.invalid:80/memory/report: ")),
+        "{rounds:?}"
+    );
+    assert_eq!(count.load(Ordering::Relaxed), 4);
+    let sql = "SELECT service, version, host, count(*) FROM reports WHERE path = 'explicit/a' AND service = 'search'
+        GROUP BY 1, 2, 3";
+    assert_eq!(query(folder.path(), sql).unwrap(), [["search", "1", "127.0.0.1", "2"]]);
+}
+
+/// This process listens, and the program asks it.
+#[test]
+fn processes_of_this_machine_are_asked_on_their_sockets() {
+    let folder = tempfile::tempdir().unwrap();
+    let sockets = folder.path().join("about-memory");
+    let options = memory_reporter::live::ListenOptions::new().name("victim").folder(&sockets);
+    let _listening = memory_reporter::live::listen_until_dropped(&options).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_memory-fleet"))
+        .args(["collect", "fleet", "local:", "--rounds", "1", "--every", "2"])
+        .env("XDG_RUNTIME_DIR", folder.path())
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && text.contains("1 of 1 processes answered"), "{text}");
+    let sql = format!(
+        "SELECT count(DISTINCT pid), min(pid), bool_and(started IS NOT NULL) FROM reports WHERE pid = {}",
+        std::process::id()
+    );
+    let pid = std::process::id().to_string();
+    assert_eq!(query(&folder.path().join("fleet"), &sql).unwrap(), [["1", &pid, "true"]]);
+}
+
+/// Programs in Go serve only profiles. Each becomes rows of `stacks` and `frames`.
+#[test]
+fn profiles_become_stacks() {
+    let texts = ["", "inuse_space", "bytes", "main.cache"];
+    let mut profile = Message::default()
+        .part(1, Message::default().number(1, 1).number(2, 2).0)
+        .part(2, Message::default().number(1, 1).number(2, 123_456).0)
+        .part(4, Message::default().number(1, 1).part(4, Message::default().number(1, 1).0).0)
+        .part(5, Message::default().number(1, 1).number(2, 3).0);
+    for text in texts {
+        profile = profile.part(6, text);
+    }
+    let mut answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", profile.0.len()).into_bytes();
+    answer.extend(&profile.0);
+    let good = format!("http://{}/debug/pprof/heap service=go version=2 host=h", text(answer).0);
+    let bad = format!("http://{}/debug/pprof/heap service=go", text(ok("no profile")).0);
+    let targets = [good, bad].iter().map(|line| CollectTarget::parse(line).unwrap()).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let rounds = run(folder.path(), &options(targets, 1)).unwrap();
+    assert_eq!((rounds[0].answered, rounds[0].failures.len()), (1, 1), "{rounds:?}");
+    let sql = "SELECT service, version, host, coalesce(usable, req) FROM stacks";
+    assert_eq!(query(folder.path(), sql).unwrap(), [["go", "2", "h", "123456"]]);
+    let sql = "SELECT frames[1]['function'] FROM frames JOIN stacks ON frames.stack_id = stacks.stack_id";
+    assert_eq!(query(folder.path(), sql).unwrap(), [["main.cache"]]);
 }
 
 #[test]

@@ -114,10 +114,12 @@ fn wrong_usage_is_one_line_or_help() {
 
 #[test]
 fn help_has_examples() {
-    for command in [
+    let cluster: &[&str] = if cfg!(feature = "ballista") { &["up", "scheduler", "executor"] } else { &[] };
+    let commands = [
         "growth", "versions", "leaks", "changes", "outliers", "dark", "coverage", "budget", "query",
-        "collect", "import", "compact", "simulate",
-    ] {
+        "collect", "import", "compact", "serve", "simulate",
+    ];
+    for command in commands.iter().chain(cluster) {
         let output = run(TRIAL.path(), &[command, "--help"]);
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.contains("Example") && text.contains(&format!("memory-fleet {command} ")), "{text}");

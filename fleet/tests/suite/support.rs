@@ -121,3 +121,27 @@ pub(crate) fn write_again(path: &Path, new_column: Option<&str>) {
     writer.write(&batch).unwrap();
     writer.close().unwrap();
 }
+
+/// A message of protobuf: numbers and parts by field.
+#[derive(Default)]
+pub(crate) struct Message(pub(crate) Vec<u8>);
+
+impl Message {
+    pub(crate) fn number(mut self, field: u8, number: u64) -> Self {
+        self.0.push(field << 3);
+        let mut rest = number;
+        while rest >= 0x80 {
+            self.0.push(rest as u8 | 0x80);
+            rest >>= 7;
+        }
+        self.0.push(rest as u8);
+        self
+    }
+
+    pub(crate) fn part(mut self, field: u8, part: impl AsRef<[u8]>) -> Self {
+        let part = part.as_ref();
+        self.0.extend([field << 3 | 2, u8::try_from(part.len()).unwrap()]);
+        self.0.extend(part);
+        self
+    }
+}
