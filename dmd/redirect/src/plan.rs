@@ -152,6 +152,17 @@ pub fn plan_redirects(
     for (family, functions) in FAMILIES.iter().zip(&found.families).take(SHIMS) {
         plans.extend(plan_family(family, functions, &table, image));
     }
+    if plans.is_empty() {
+        // All functions of an allocator may be inlined into their callers.
+        let families = FAMILIES.iter().zip(&found.families);
+        let copies = families
+            .filter(|(_, found)| found.is_marked && !found.has_allocation() && !found.copies.is_empty());
+        let refused = copies.filter_map(|(family, found)| {
+            let reason = references_of(family, found, &table, image).err()?;
+            Some(AllocatorPlan { family, plan: Err(reason) })
+        });
+        plans.extend(refused.take(1));
+    }
     let program_symbols = file.program_symbols();
     for plan in &mut plans {
         if let Ok(redirects) = &mut plan.plan {
@@ -286,8 +297,13 @@ fn may_be_inlined(table: &SymbolTable<'_>, image: &dyn LoadedImage) -> bool {
 
 /// Recognizes the allocators of a file without symbols.
 fn by_text(file: &ElfFile<'_>) -> Vec<AllocatorPlan> {
-    let found = FAMILIES.iter().filter(|family| family.text.is_some_and(|text| file.contains_text(text)));
-    found.map(|family| AllocatorPlan { family, plan: Err(RefusalReason::Stripped) }).collect()
+    let mut plans: Vec<AllocatorPlan> = Vec::new();
+    for family in FAMILIES.iter().filter(|family| family.text.is_some_and(|text| file.contains_text(text))) {
+        if plans.iter().all(|plan| plan.family.name != family.name) {
+            plans.push(AllocatorPlan { family, plan: Err(RefusalReason::Stripped) });
+        }
+    }
+    plans
 }
 
 /// The plan for a family. `None` if the program does not use it.
@@ -297,8 +313,7 @@ fn plan_family(
     table: &SymbolTable<'_>,
     image: &dyn LoadedImage,
 ) -> Option<AllocatorPlan> {
-    let allocates = |function: &AllocatorFunction| function.call != FunctionCall::Free;
-    if !found.is_marked || !found.functions.iter().any(|(function, _)| allocates(function)) {
+    if !found.is_marked || !found.has_allocation() {
         return None;
     }
     let plan = references_of(family, found, table, image).transpose()?;
