@@ -628,6 +628,20 @@ fn a_program_with_its_own_allocator_is_hooked_or_refused_with_the_reason() {
         assert!(!leaks().contains("inside the program"), "{}", leaks());
     }
 
+    // The allocator is in a library of its own: the program's calls do not pass `libdmd.so`.
+    compile(
+        folder,
+        "libmi.so",
+        "void *mi_malloc(unsigned long n) { static char all[9000]; return all + n; }\n",
+        &["-shared", "-fPIC"],
+    );
+    let source = "void *mi_malloc(unsigned long); int main(void) { return mi_malloc(777) ? 7 : 8; }\n";
+    let text = run("imports", source, &[folder.join("libmi.so").to_str().unwrap()]);
+    let line = "about-memory: mimalloc inside a library: its blocks are not recorded: the program calls mi_malloc of a library; \
+                link the allocator into the program\n";
+    assert_eq!(text, line);
+    assert!(leaks().starts_with(line), "{}", leaks());
+
     let refused = |source: &str, arguments: &[&str], reason: &str| {
         let text = run("refused", source, arguments);
         let line =
