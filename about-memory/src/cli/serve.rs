@@ -14,7 +14,6 @@ use about_memory::serve::{Displays, Listen, OpenedStacks, ServeOptions, Server, 
 use about_memory::session::{Session, SessionOptions};
 use about_memory::temporary::TemporaryFolder;
 use clap::Args;
-use dmd_analyze::program::{HeapBlocks, ProgramOptions};
 use dmd_analyze::recording::Recording;
 use dmd_analyze::{Dump, Mode};
 use memory_export::dmd::{ProfileOptions, RecordingWindow};
@@ -285,8 +284,7 @@ impl StackOpener {
         }
         let dump = self.dump(path)?;
         let mode = dump.mode();
-        let blocks = HeapBlocks::new(dump, &ProgramOptions::new());
-        Ok((HtmlOptions::new().heap_blocks(blocks), Some(mode)))
+        Ok((HtmlOptions::new().dump(dump), Some(mode)))
     }
 
     /// Opens a file that a page sent, or that a process wrote for a page.

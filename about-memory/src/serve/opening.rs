@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dmd_analyze::Dump;
 use dmd_analyze::Suggestions;
-use dmd_analyze::program::{HeapBlocks, ProgramOptions, Workspace};
+use dmd_analyze::program::Workspace;
 use dmd_analyze::symbolize::SymbolOptions;
 use memory_export::dmd::{self, ProfileOptions, RecordingWindow};
 use memory_export::{ProfileFormat, pprof};
@@ -100,7 +100,7 @@ fn dump(path: &Path) -> Result<OpenedStacks, String> {
         let _ = dump.symbolize(&SymbolOptions::new().system_names(system_names));
         Ok(dump)
     };
-    let blocks = HeapBlocks::new(read(path, false)?, &ProgramOptions::new());
+    let options = HtmlOptions::new().dump(read(path, false)?);
     let (path, again) = (path.to_owned(), path.to_owned());
     let write = move |format: ProfileFormat, _: Option<RecordingWindow>, out: &mut dyn Write| {
         let is_pprof = format == ProfileFormat::Pprof;
@@ -109,7 +109,7 @@ fn dump(path: &Path) -> Result<OpenedStacks, String> {
         let written = format.write(&stacks, &pprof::PprofOptions::new(), out);
         written.map(drop).map_err(|error| error.to_string())
     };
-    let opened = OpenedStacks::new(HtmlOptions::new().heap_blocks(blocks));
+    let opened = OpenedStacks::new(options);
     Ok(opened.files(write).blocks(move || read(&again, false)))
 }
 
