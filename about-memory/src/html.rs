@@ -14,8 +14,9 @@ use std::io::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use dmd_analyze::Dump;
 use dmd_analyze::FlameGraph;
-use dmd_analyze::program::{HeapBlocks, HeapChange, ResidentMemory, Timeline};
+use dmd_analyze::program::{HeapBlocks, HeapChange, ProgramOptions, ResidentMemory, Timeline};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use memory_report::ReportSet;
@@ -96,6 +97,21 @@ impl HtmlOptions {
     #[must_use]
     pub fn heap_blocks_and_memory(self, blocks: HeapBlocks, memory: &ResidentMemory) -> Self {
         Self { heap: Some(HeapPage::Blocks(blocks, Some(memory.to_string()))), ..self }
+    }
+}
+
+impl HtmlOptions {
+    /// Shows a dump as [`heap_blocks`](Self::heap_blocks) does, with the resident memory of its process by owner if the
+    /// dump has it.
+    #[must_use]
+    pub fn dump(self, dump: Dump) -> Self {
+        let view = ProgramOptions::new();
+        let memory = dump.check_resident().and_then(|()| ResidentMemory::new(&dump, &view));
+        let blocks = HeapBlocks::new(dump, &view);
+        match memory {
+            Ok(memory) => self.heap_blocks_and_memory(blocks, &memory),
+            Err(_) => self.heap_blocks(blocks),
+        }
     }
 }
 

@@ -170,9 +170,10 @@ impl RunCommand {
         if let Some(words) = self.plan.listening(answers) {
             command.env("ABOUT_MEMORY", words);
         }
+        let has_contents = matches!(self.mode, RecordMode::Scan);
         let mut meanwhile = None;
         let status = launch::run_with(&mut command, |pid| {
-            meanwhile = DumpThread::start(&self.plan, &self.types, &output, pid);
+            meanwhile = DumpThread::start(&self.plan, &self.types, &output, pid, has_contents);
         });
         // While the program ran, it received the signals. Now a signal ends this process and removes temporary files.
         let _ = live::before_ending(|| {});

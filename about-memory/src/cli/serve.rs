@@ -16,7 +16,7 @@ use about_memory::session::{Session, SessionOptions};
 use about_memory::temporary::TemporaryFolder;
 use about_memory::{HeapFacts, HtmlOptions};
 use clap::Args;
-use dmd_analyze::program::{HeapBlocks, HeapOverview, ProgramOptions};
+use dmd_analyze::program::HeapOverview;
 use dmd_analyze::recording::Recording;
 use dmd_analyze::{Dump, Mode};
 use memory_export::dmd::{ProfileOptions, RecordingWindow};
@@ -296,8 +296,7 @@ impl StackOpener {
         let (dump, overview) = self.dump(path)?;
         let mode = dump.mode();
         let facts = HeapFacts::from_dump(&dump, &overview);
-        let blocks = HeapBlocks::new(dump, &ProgramOptions::new());
-        Ok((HtmlOptions::new().heap_blocks(blocks).heap_facts(facts), Some(mode)))
+        Ok((HtmlOptions::new().dump(dump).heap_facts(facts), Some(mode)))
     }
 
     /// Opens a file that a page sent, or that a process wrote for a page.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dmd_analyze::Dump;
 use dmd_analyze::Suggestions;
-use dmd_analyze::program::{HeapBlocks, HeapOverview, ProgramOptions, Workspace};
+use dmd_analyze::program::{HeapOverview, Workspace};
 use dmd_analyze::symbolize::SymbolOptions;
 use memory_export::dmd::{self, ProfileOptions, RecordingWindow};
 use memory_export::{ProfileFormat, pprof};
@@ -102,7 +102,7 @@ fn dump(path: &Path) -> Result<OpenedStacks, String> {
     };
     let dump_of_page = read(path, false)?;
     let facts = HeapFacts::from_dump(&dump_of_page, &HeapOverview::new(&dump_of_page, None));
-    let blocks = HeapBlocks::new(dump_of_page, &ProgramOptions::new());
+    let options = HtmlOptions::new().dump(dump_of_page).heap_facts(facts);
     let (path, again) = (path.to_owned(), path.to_owned());
     let write = move |format: ProfileFormat, _: Option<RecordingWindow>, out: &mut dyn Write| {
         let is_pprof = format == ProfileFormat::Pprof;
@@ -111,7 +111,7 @@ fn dump(path: &Path) -> Result<OpenedStacks, String> {
         let written = format.write(&stacks, &pprof::PprofOptions::new(), out);
         written.map(drop).map_err(|error| error.to_string())
     };
-    let opened = OpenedStacks::new(HtmlOptions::new().heap_blocks(blocks).heap_facts(facts));
+    let opened = OpenedStacks::new(options);
     Ok(opened.files(write).blocks(move || read(&again, false)))
 }
 

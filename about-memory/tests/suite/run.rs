@@ -444,6 +444,24 @@ fn dumps_are_written_while_the_program_runs() {
     assert!(text.ends_with("about-memory: wrote x.json\n"), "{text}");
     let first = dump(&folder.path().join("x.1.json.gz"));
     assert_eq!(first["invocation"]["mode"], "dark-matter");
+    assert!(!text.contains("meanwhile"), "{text}");
+}
+
+/// The program runs on while it writes the contents of its blocks.
+#[test]
+fn a_dump_with_contents_may_be_of_a_later_moment() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = libdmd().to_str().unwrap();
+    let arguments =
+        ["--library", library, "--mode", "scan", "--every", "300ms", "-o", "x.json", "--", "sleep", "1"];
+    let mut command = command(folder.path(), &arguments);
+    own_sockets(&mut command, folder.path());
+    let text = stderr(&command.output().unwrap());
+    let first = text.lines().find(|line| line.contains("x.1.json.gz")).unwrap_or_else(|| panic!("{text}"));
+    let note = " s; the program ran on meanwhile, so contents may be newer than its blocks";
+    assert!(first.starts_with("about-memory: wrote x.1.json.gz in ") && first.ends_with(note), "{text}");
+    // The program waits for the last dump.
+    assert!(text.ends_with("about-memory: wrote x.json\n"), "{text}");
 }
 
 /// The program grows in steps of two seconds, so the condition changes from false to true exactly one time.
@@ -627,6 +645,20 @@ fn a_program_with_its_own_allocator_is_hooked_or_refused_with_the_reason() {
         assert_eq!(recorded(), 3, "{name}");
         assert!(!leaks().contains("inside the program"), "{}", leaks());
     }
+
+    // The allocator is in a library of its own: the program's calls do not pass `libdmd.so`.
+    compile(
+        folder,
+        "libmi.so",
+        "void *mi_malloc(unsigned long n) { static char all[9000]; return all + n; }\n",
+        &["-shared", "-fPIC"],
+    );
+    let source = "void *mi_malloc(unsigned long); int main(void) { return mi_malloc(777) ? 7 : 8; }\n";
+    let text = run("imports", source, &[folder.join("libmi.so").to_str().unwrap()]);
+    let line = "about-memory: mimalloc inside a library: its blocks are not recorded: the program calls mi_malloc of a library; \
+                link the allocator into the program\n";
+    assert_eq!(text, line);
+    assert!(leaks().starts_with(line), "{}", leaks());
 
     let refused = |source: &str, arguments: &[&str], reason: &str| {
         let text = run("refused", source, arguments);

@@ -218,19 +218,23 @@ fn forbidden(number: u32, error: &io::Error) -> AttachError {
 pub(crate) fn trace_advice(number: u32) -> String {
     let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     let owner = fs::metadata(format!("/proc/{number}/mem")).map_or(0, |found| found.uid());
-    match scope.trim() {
-        "3" => "kernel.yama.ptrace_scope is 3: no process may trace another until the next boot".to_owned(),
-        "2" => "kernel.yama.ptrace_scope is 2: only root may attach; use sudo".to_owned(),
-        "1" if owner == own_user() => {
-            "kernel.yama.ptrace_scope is 1: only root may attach to a process that it did not \
-                                       start; use sudo, or: sudo sysctl kernel.yama.ptrace_scope=0"
-                .to_owned()
+    advice_for(scope.trim(), owner, own_user()).to_owned()
+}
+
+/// The advice for the value of `kernel.yama.ptrace_scope` (empty without Yama), the user who owns the process's memory,
+/// and the user who attaches.
+fn advice_for(scope: &str, owner: u32, own_user: u32) -> &'static str {
+    match scope {
+        "3" => "kernel.yama.ptrace_scope is 3: no process may trace another until the next boot",
+        "2" if own_user != 0 => "kernel.yama.ptrace_scope is 2: only root may attach; use sudo",
+        "1" if owner == own_user && own_user != 0 => {
+            "kernel.yama.ptrace_scope is 1: only root may attach to a process that it did not start; use sudo, or: sudo \
+             sysctl kernel.yama.ptrace_scope=0"
         }
-        _ if owner != own_user() && own_user() != 0 => {
-            "the program has rights of another user (setuid, or capabilities): attach as root".to_owned()
+        _ if owner != own_user && own_user != 0 => {
+            "the program has rights of another user (setuid, or capabilities): attach as root"
         }
-        _ => "the system forbids tracing this process; in a container, start it with --cap-add=SYS_PTRACE"
-            .to_owned(),
+        _ => "the system forbids tracing this process; in a container, start it with --cap-add=SYS_PTRACE",
     }
 }
 
@@ -304,4 +308,32 @@ pub(crate) fn has_kernel_files(process: u32) -> bool {
 /// The program's file.
 pub(crate) fn program(number: u32) -> PathBuf {
     PathBuf::from(format!("/proc/{number}/exe"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::advice_for;
+
+    /// Which advice a user gets for each value of Yama's setting. The kernel of the tests may not have Yama.
+    #[test]
+    fn advice_for_each_scope() {
+        let (root, user_id, other) = (0, 1000, 1001);
+        for (scope, owner, user, part) in [
+            ("3", root, root, "until the next boot"),
+            ("3", user_id, user_id, "until the next boot"),
+            ("2", user_id, user_id, "use sudo"),
+            ("1", user_id, user_id, "sysctl kernel.yama.ptrace_scope=0"),
+            // Yama does not restrict root: something else forbids it.
+            ("2", user_id, root, "--cap-add=SYS_PTRACE"),
+            ("1", root, root, "--cap-add=SYS_PTRACE"),
+            ("1", other, user_id, "attach as root"),
+            ("0", root, user_id, "attach as root"),
+            ("", root, user_id, "attach as root"),
+            ("0", user_id, user_id, "--cap-add=SYS_PTRACE"),
+            ("", root, root, "--cap-add=SYS_PTRACE"),
+        ] {
+            let advice = advice_for(scope, owner, user);
+            assert!(advice.contains(part), "{scope} {owner} {user}: {advice}");
+        }
+    }
 }

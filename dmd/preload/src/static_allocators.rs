@@ -167,6 +167,7 @@ fn hook_family(
     let obstacle = applied.as_ref().err().map(|reason| format!("{}: {reason}", plan.family.gap()));
     let path = String::from_utf8_lossy(&object.path);
     let place = match path.rsplit('/').next() {
+        _ if plan.is_imported() => "a library".to_owned(),
         Some(name) if !name.is_empty() => name.to_owned(),
         _ => "the program".to_owned(),
     };

@@ -260,6 +260,13 @@ fn text(names: &[u8], at: u32) -> Option<&[u8]> {
 }
 
 impl<'f> SymbolTable<'f> {
+    /// The names that the file uses and does not define.
+    pub(crate) fn imported(self) -> impl Iterator<Item = &'f [u8]> {
+        let Self { entries, names } = self;
+        let undefined = entries.chunks_exact(24).filter(|entry| entry[6..8] == [0, 0]);
+        undefined.filter_map(move |entry| text(names, number(entry, 0, 4)? as u32))
+    }
+
     /// The symbols of the table that the file defines.
     pub fn iter(&self) -> impl Iterator<Item = Symbol<'f>> + 'f {
         let Self { entries, names } = *self;

@@ -19,6 +19,9 @@ pub struct AllocatorFamily {
     /// Functions whose effect on blocks no hook can follow. If a program calls one of them, the allocator is not
     /// hooked. A name that ends in `*` stands for all names with this start, except for those in `functions`.
     pub unsupported: &'static [&'static str],
+    /// Functions that only the allocator's own functions call, at the end of their fast paths. Another caller contains a
+    /// copy of such a function. A name that ends in `*` stands for all names with this start.
+    pub inner: &'static [&'static str],
     /// The start of a name that each program with this allocator contains, and no other program.
     pub marker: &'static str,
     /// The starts of names of the allocator's own code. Its calls of its own functions stay as they are. The functions
@@ -66,6 +69,15 @@ pub(crate) fn base_name(name: &[u8]) -> &[u8] {
     name.split(|byte| *byte == b'.').next().unwrap_or(name)
 }
 
+/// Whether a name is in a list. A name in the list that ends in `*` stands for all names with this start.
+pub(crate) fn listed(list: &'static [&'static str], name: &[u8]) -> Option<&'static str> {
+    let is_listed = |listed: &&str| match listed.strip_suffix('*') {
+        Some(start) => name.starts_with(start.as_bytes()),
+        None => listed.as_bytes() == name,
+    };
+    list.iter().find(|entry| is_listed(entry)).copied()
+}
+
 /// The function of the C library or of C++ with this name, if an allocator may replace it.
 pub(crate) fn library_function(name: &[u8]) -> Option<&'static AllocatorFunction> {
     LIBRARY_NAMES.iter().find(|function| function.is_named(name))
@@ -92,6 +104,7 @@ pub static FAMILIES: [AllocatorFamily; 9] = [
         functions: JEMALLOC,
         usable_size: Some("malloc_usable_size"),
         unsupported: &[],
+        inner: &["_rjem_je_malloc_default", "_rjem_je_free_default", "_rjem_je_sdallocx_default"],
         marker: "_rjem_je_",
         own_code: &["_rjem_"],
         text: Some(b"/etc/_rjem_malloc.conf\0"),
@@ -102,8 +115,9 @@ pub static FAMILIES: [AllocatorFamily; 9] = [
         functions: JEMALLOC,
         usable_size: Some("malloc_usable_size"),
         unsupported: &[],
+        inner: &["je_malloc_default", "je_free_default", "je_sdallocx_default"],
         marker: "je_arena_",
-        own_code: &["je_", "experimental_batch_alloc"],
+        own_code: &["je_", "experimental_batch_alloc", "_Z13fallback_impl", "_ZL9handleOOM"],
         text: Some(b"/etc/malloc.conf\0"),
     },
     // jemalloc in place of the C library's functions.
@@ -113,8 +127,16 @@ pub static FAMILIES: [AllocatorFamily; 9] = [
         functions: JEMALLOC,
         usable_size: Some("malloc_usable_size"),
         unsupported: &[],
+        inner: &[
+            "je_malloc_default",
+            "je_free_default",
+            "je_sdallocx_default",
+            "_rjem_je_malloc_default",
+            "_rjem_je_free_default",
+            "_rjem_je_sdallocx_default",
+        ],
         marker: "mallocx",
-        own_code: &["_rjem_", "je_", "experimental_batch_alloc"],
+        own_code: &["_rjem_", "je_", "experimental_batch_alloc", "_Z13fallback_impl", "_ZL9handleOOM"],
         text: None,
     },
     AllocatorFamily {
@@ -132,6 +154,17 @@ pub static FAMILIES: [AllocatorFamily; 9] = [
             "dupenv_s",
             "wdupenv_s",
         ],
+        inner: &[
+            "_mi_malloc_generic*",
+            "_mi_theap_malloc_zero*",
+            "_mi_theap_realloc_zero*",
+            "_mi_heap_malloc_zero*",
+            "_mi_heap_realloc_zero*",
+            "_mi_page_malloc*",
+            "_mi_free_generic*",
+            "mi_free_generic*",
+            "mi_free_block*",
+        ],
         marker: "_mi_",
         own_code: &["mi_", "_mi_"],
         text: Some(b"mimalloc: warning: "),
@@ -142,6 +175,7 @@ pub static FAMILIES: [AllocatorFamily; 9] = [
         functions: SNMALLOC,
         usable_size: Some("rust_usable_size"),
         unsupported: &[],
+        inner: &[],
         marker: "_ZN8snmalloc",
         own_code: &["sn_rust_", "_ZN8snmalloc", "_ZNK8snmalloc"],
         text: None,
@@ -152,6 +186,7 @@ pub static FAMILIES: [AllocatorFamily; 9] = [
         functions: RPMALLOC,
         usable_size: Some("malloc_usable_size"),
         unsupported: &["malloc_heap_*"],
+        inner: &["_rpmalloc_*"],
         marker: "rpmalloc_",
         own_code: &["rpmalloc_", "rpaligned_", "_rpmalloc"],
         text: None,
@@ -162,6 +197,7 @@ pub static FAMILIES: [AllocatorFamily; 9] = [
         functions: TCMALLOC,
         usable_size: None,
         unsupported: &[],
+        inner: &[],
         marker: "TCMallocInternal",
         own_code: &["TCMallocInternal", "BridgeTCMalloc", "BridgePrepare", "_ZN8tcmalloc"],
         text: None,
@@ -172,6 +208,7 @@ pub static FAMILIES: [AllocatorFamily; 9] = [
         functions: GPERFTOOLS,
         usable_size: Some("malloc_size"),
         unsupported: &[],
+        inner: &[],
         marker: "tc_version",
         own_code: &[
             "_ZN8tcmalloc",
@@ -187,6 +224,7 @@ pub static FAMILIES: [AllocatorFamily; 9] = [
         functions: RUST,
         usable_size: None,
         unsupported: &[],
+        inner: &[],
         marker: "",
         own_code: &[],
         text: None,

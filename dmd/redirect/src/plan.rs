@@ -84,6 +84,8 @@ pub enum RefusalReason {
     Inlined,
     /// The library exports this function, so other files may call it.
     Exported(AllocatorFunctionName),
+    /// The program calls this function of a library, which hands out its blocks without the program.
+    Imported(AllocatorFunctionName),
     /// It is unclear whether a part of the code calls this function.
     UnclearCode(AllocatorFunctionName),
 }
@@ -107,6 +109,9 @@ impl fmt::Display for RefusalReason {
             Self::Exported(name) => {
                 write!(f, "the library exports {name}, which other files may call; link the allocator into the program")
             }
+            Self::Imported(name) => {
+                write!(f, "the program calls {name} of a library; link the allocator into the program")
+            }
             Self::UnclearCode(name) => {
                 write!(f, "it is unclear whether the code calls {name}; wrap the allocator in dmd::Dmd")
             }
@@ -123,9 +128,17 @@ pub struct AllocatorPlan {
     pub plan: Result<RedirectPlan, RefusalReason>,
 }
 
+impl AllocatorPlan {
+    /// Whether the program calls the allocator of a library.
+    pub fn is_imported(&self) -> bool {
+        matches!(self.plan, Err(RefusalReason::Imported(_)))
+    }
+}
+
 impl fmt::Display for AllocatorPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} inside the program: ", self.family.name)?;
+        let place = if self.is_imported() { "a library" } else { "the program" };
+        write!(f, "{} inside {place}: ", self.family.name)?;
         match &self.plan {
             Ok(plan) => {
                 let (functions, references) = (plan.used_functions(), plan.references.len());
@@ -145,12 +158,48 @@ pub fn plan_redirects(
     symbols: &ElfFile<'_>,
     image: &dyn LoadedImage,
 ) -> Vec<AllocatorPlan> {
+    let mut plans = plan_linked(file, symbols, image);
+    let imported: Vec<AllocatorPlan> = imported(file)
+        .filter(|plan| plans.iter().all(|known| known.family.name != plan.family.name))
+        .take(1)
+        .collect();
+    plans.extend(imported);
+    plans
+}
+
+/// The allocators of libraries that a program calls by names that the C library does not have.
+fn imported<'f>(file: &ElfFile<'f>) -> impl Iterator<Item = AllocatorPlan> + use<'f> {
+    let symbols = file.program_symbols();
+    let names = symbols.into_iter().flat_map(SymbolTable::imported);
+    names.filter(|name| library_function(name).is_none()).filter_map(|name| {
+        FAMILIES.iter().take(SHIMS).find_map(|family| {
+            let rest = name.strip_prefix(family.prefix.as_bytes())?;
+            let function = family.functions.iter().find(|function| function.is_named(rest))?;
+            let name = AllocatorFunctionName { prefix: family.prefix, name: function.name() };
+            let allocates = function.call != FunctionCall::Free;
+            allocates.then_some(AllocatorPlan { family, plan: Err(RefusalReason::Imported(name)) })
+        })
+    })
+}
+
+fn plan_linked(file: &ElfFile<'_>, symbols: &ElfFile<'_>, image: &dyn LoadedImage) -> Vec<AllocatorPlan> {
     let Some(table) = symbols.symbols() else { return by_text(file) };
     let found = AllocatorSymbols::find(&table);
     let mut plans = Vec::new();
     let exported = file.library_symbols().map(|table| AllocatorSymbols::find(&table));
     for (family, functions) in FAMILIES.iter().zip(&found.families).take(SHIMS) {
         plans.extend(plan_family(family, functions, &table, image));
+    }
+    if plans.is_empty() {
+        // All functions of an allocator may be inlined into their callers.
+        let families = FAMILIES.iter().zip(&found.families);
+        let copies = families
+            .filter(|(_, found)| found.is_marked && !found.has_allocation() && !found.copies.is_empty());
+        let refused = copies.filter_map(|(family, found)| {
+            let reason = references_of(family, found, &table, image).err()?;
+            Some(AllocatorPlan { family, plan: Err(reason) })
+        });
+        plans.extend(refused.take(1));
     }
     let program_symbols = file.program_symbols();
     for plan in &mut plans {
@@ -286,8 +335,13 @@ fn may_be_inlined(table: &SymbolTable<'_>, image: &dyn LoadedImage) -> bool {
 
 /// Recognizes the allocators of a file without symbols.
 fn by_text(file: &ElfFile<'_>) -> Vec<AllocatorPlan> {
-    let found = FAMILIES.iter().filter(|family| family.text.is_some_and(|text| file.contains_text(text)));
-    found.map(|family| AllocatorPlan { family, plan: Err(RefusalReason::Stripped) }).collect()
+    let mut plans: Vec<AllocatorPlan> = Vec::new();
+    for family in FAMILIES.iter().filter(|family| family.text.is_some_and(|text| file.contains_text(text))) {
+        if plans.iter().all(|plan| plan.family.name != family.name) {
+            plans.push(AllocatorPlan { family, plan: Err(RefusalReason::Stripped) });
+        }
+    }
+    plans
 }
 
 /// The plan for a family. `None` if the program does not use it.
@@ -297,8 +351,7 @@ fn plan_family(
     table: &SymbolTable<'_>,
     image: &dyn LoadedImage,
 ) -> Option<AllocatorPlan> {
-    let allocates = |function: &AllocatorFunction| function.call != FunctionCall::Free;
-    if !found.is_marked || !found.functions.iter().any(|(function, _)| allocates(function)) {
+    if !found.is_marked || !found.has_allocation() {
         return None;
     }
     let plan = references_of(family, found, table, image).transpose()?;

@@ -179,7 +179,22 @@ impl<'t> Targets<'t> {
                 continue;
             }
             // The compiler may put other instructions between `adrp` and `add`.
-            for (distance, next) in words(index * 4 + 4).take(MOST_BETWEEN).enumerate() {
+            let (mut is_overwritten, mut may_jump) = (false, false);
+            for (distance, next) in words(index * 4 + 4).take(FARTHEST).enumerate() {
+                if is_overwritten && !may_jump {
+                    break;
+                }
+                may_jump |= aarch64::is_jump(next);
+                if is_overwritten || distance >= MOST_BETWEEN {
+                    // A jump may lead around the instruction that overwrites the register. So a later `add` may belong
+                    // to this `adrp`.
+                    let added = aarch64::added_bytes(next).filter(|(_, from)| *from == register);
+                    let function = added.and_then(|(bytes, _)| self.at(page.wrapping_add(bytes)));
+                    if let Some(function) = function {
+                        add(function, CodeReference::PagePair(0), true);
+                    }
+                    continue;
+                }
                 if let Some((bytes, from)) = aarch64::added_bytes(next)
                     && from == register
                 {
@@ -189,14 +204,10 @@ impl<'t> Targets<'t> {
                         let is_alone = distance == 0 && next & 31 == register;
                         add(function, CodeReference::PagePair((distance as u8 + 1) * 4), !is_alone);
                     }
-                    if next & 31 == register {
-                        break;
-                    }
+                    is_overwritten = next & 31 == register;
                     continue;
                 }
-                if aarch64::written_register(next) == Some(register) {
-                    break;
-                }
+                is_overwritten = aarch64::written_register(next) == Some(register);
             }
         }
     }
@@ -204,3 +215,6 @@ impl<'t> Targets<'t> {
 
 /// The largest number of instructions from `adrp` to its `add`.
 const MOST_BETWEEN: usize = 16;
+
+/// An `add` in this number of instructions after `adrp` may belong to it.
+const FARTHEST: usize = 1024;

@@ -1,15 +1,16 @@
 //! Finds the functions of all families in a symbol table, and the functions that contain addresses of interest.
 
 use crate::elf::{Symbol, SymbolTable};
-use crate::families::{AllocatorFamily, FAMILIES, SHIMS, base_name, library_function, name_in_c};
-use crate::functions::AllocatorFunction;
+use crate::families::{AllocatorFamily, FAMILIES, SHIMS, base_name, library_function, listed, name_in_c};
+use crate::functions::{AllocatorFunction, FunctionCall};
 
 /// The functions of a family that a file defines.
 #[derive(Debug, Default)]
 pub(crate) struct FamilyFunctions {
     /// Each function with its address.
     pub(crate) functions: Vec<(&'static AllocatorFunction, u64)>,
-    /// The addresses of parts and copies that a compiler made of functions.
+    /// The addresses of parts and copies that a compiler made of functions, and of functions that only the allocator
+    /// calls. Another caller contains a copy of one of the allocator's functions.
     pub(crate) copies: Vec<u64>,
     pub(crate) unsupported: Vec<(&'static str, u64)>,
     pub(crate) usable_size: Option<u64>,
@@ -69,7 +70,11 @@ impl AllocatorSymbols {
     fn add(&mut self, symbol: &Symbol<'_>) {
         for (family, found) in FAMILIES.iter().zip(&mut self.families) {
             let is_marker = |name: &[u8]| name.starts_with(family.marker.as_bytes());
-            found.is_marked |= is_marker(symbol.name) || is_marker(name_in_c(symbol.name));
+            let in_c = name_in_c(symbol.name);
+            found.is_marked |= is_marker(symbol.name) || is_marker(in_c);
+            if !family.inner.is_empty() && listed(family.inner, base_name(in_c)).is_some() {
+                found.copies.push(symbol.address);
+            }
         }
         // Most symbols are names of other functions in Rust or C++.
         if symbol.name.starts_with(b"_ZN")
@@ -89,13 +94,14 @@ impl AllocatorSymbols {
 }
 
 impl FamilyFunctions {
+    /// Whether the file defines a function that allocates.
+    pub(crate) fn has_allocation(&self) -> bool {
+        self.functions.iter().any(|(function, _)| function.call != FunctionCall::Free)
+    }
+
     fn add(&mut self, family: &'static AllocatorFamily, name: &[u8], address: u64) {
         // Callers may call a copy directly.
         let base = base_name(name);
-        let is_listed = |listed: &str| match listed.strip_suffix('*') {
-            Some(start) => name.starts_with(start.as_bytes()),
-            None => listed.as_bytes() == name,
-        };
         if let Some(function) = family.functions.iter().find(|function| function.is_named(base)) {
             if base.len() < name.len() {
                 return self.copies.push(address);
@@ -107,7 +113,7 @@ impl FamilyFunctions {
             }
         } else if family.usable_size.is_some_and(|usable| usable.as_bytes() == name) {
             self.usable_size = Some(address);
-        } else if let Some(listed) = family.unsupported.iter().find(|listed| is_listed(listed)) {
+        } else if let Some(listed) = listed(family.unsupported, name) {
             self.unsupported.push((listed, address));
         }
     }

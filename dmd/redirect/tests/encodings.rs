@@ -147,6 +147,14 @@ fn branches_of_aarch64() {
     for other in [0xd65f_03c0, 0x9000_0000, 0x5400_0040, 0xb400_0040, 0x3600_0040, 0xd63f_0000] {
         assert_eq!(aarch64::branch_target(other, 0x4000), None, "{other:x}");
     }
+    // b; b.eq; cbz w0; cbnz x0; tbz; tbnz; br x16
+    for jump in [0x1400_0400, 0x5400_0040, 0x3400_0040, 0xb500_0040, 0x3600_0040, 0xb700_0040, 0xd61f_0200] {
+        assert!(aarch64::is_jump(jump), "{jump:x}");
+    }
+    // bl; blr; ret; adrp; add; nop; ldr (literal)
+    for other in [0x9400_0400, 0xd63f_0000, 0xd65f_03c0, 0x9000_0000, 0x9100_1108, 0xd503_201f, 0x5800_0070] {
+        assert!(!aarch64::is_jump(other), "{other:x}");
+    }
     for target in [0, 0x4000, 0x800_3ffc, 0x400_0000] {
         for instruction in [0x9400_0400, 0x1400_0000] {
             let changed = aarch64::with_branch_target(instruction, 0x4000, target).unwrap();

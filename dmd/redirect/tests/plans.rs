@@ -180,6 +180,33 @@ fn code_of_aarch64() {
     );
 }
 
+/// An `add` far behind its `adrp`, or one that a jump can reach, may compute the address of a function.
+#[test]
+fn unclear_code_of_aarch64_is_refused() {
+    const NOP: u32 = 0xd503_201f;
+    let lines_with = |rest: &[u32]| {
+        // _rjem_malloc: ret; _rjem_sdallocx: ret; main: bl _rjem_malloc; adrp x8, page of the code
+        let words = [&[0xd65f_03c0_u32, 0xd65f_03c0, 0x97ff_fffe, 0x9000_0008], rest].concat();
+        let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let symbols = [
+            ("_rjem_malloc", CODE, 4),
+            ("_rjem_sdallocx", CODE + 4, 4),
+            ("main", CODE + 8, words.len() as u64 * 4 - 8),
+            ("_rjem_je_arena", CODE, 0),
+        ];
+        lines(&file(AARCH64, &code, &[CODE], &symbols))
+    };
+    // add x0, x8, #4; ldr x8, [x8, #8]; b.eq .+8
+    let (add, load, jump) = (0x9100_1100, 0xf940_0508, 0x5400_0040);
+    let is_unclear = |rest: &[u32]| lines_with(rest)[0].contains("it is unclear whether the code calls");
+    assert!(is_unclear(&[&[NOP; 20][..], &[add]].concat()));
+    assert!(is_unclear(&[NOP, add]));
+    assert!(is_unclear(&[jump, load, add]));
+    assert!(!is_unclear(&[load, jump, add]));
+    assert!(!is_unclear(&[load, add]));
+    assert!(!is_unclear(&[&[NOP; 1100][..], &[add]].concat()));
+}
+
 #[test]
 fn what_cannot_be_redirected_is_refused() {
     let (code, symbols) = x86_64();
@@ -198,6 +225,11 @@ fn what_cannot_be_redirected_is_refused() {
     // A compiler made a copy of a function, which the program calls.
     let line = &lines(&file(X86_64, &code, &[CODE + 20], &with(&[("mi_free.constprop.0", CODE + 20, 1)])))[0];
     assert!(line.contains("its functions are inlined"), "{line}");
+    // The program calls a function that only the allocator calls, so it contains a copy of one of the callers.
+    for name in ["_mi_malloc_generic", "_mi_theap_malloc_zero_ex", "_Z18_mi_malloc_genericPvm"] {
+        let line = &lines(&file(X86_64, &code, &[CODE + 20], &with(&[(name, CODE + 20, 1)])))[0];
+        assert!(line.contains("its functions are inlined"), "{line}");
+    }
     // Only allocations are called: the program ends without a free.
     let line = &lines(&file(X86_64, &unused, &[CODE], functions))[0];
     assert_eq!(line, "mimalloc inside the program: its blocks are recorded, too (1 function, 1 reference)");

@@ -234,6 +234,23 @@ fn functions_in_place_of_the_c_librarys_and_operators() {
     }
 }
 
+/// The compiler has inlined the allocator's functions, so no hook can see all calls.
+#[test]
+fn a_program_in_one_piece_with_its_allocator_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let sources = mimalloc_sources();
+    let include = |name| format!("-I{}", sources.join(name).display());
+    let flags = ["-O2", "-DMI_DEBUG=0", &include("include"), &include("src")];
+    let program = compile(folder.path(), "cc", "one_piece.c", "one_piece", &flags);
+    let options = "--mode=live --stacks=full --dump-at-exit --output=one.json";
+    let output = succeed(preloaded(program, options).current_dir(folder.path()));
+    assert_eq!(output.stdout, b"done\n");
+    let dump = read_dump(folder.path().join("one.json"));
+    let obstacle = dump["allocators"][0]["obstacle"].as_str().unwrap();
+    assert!(obstacle.contains("inlined into their callers"), "{obstacle}");
+    assert_eq!(has(&dump, 100), 0);
+}
+
 /// DMD hooks a library with its own allocator when the program first looks up one of the library's functions. The
 /// library stays loaded.
 #[test]

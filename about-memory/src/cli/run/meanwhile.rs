@@ -96,7 +96,14 @@ pub(super) struct DumpThread {
 
 impl DumpThread {
     /// Starts the thread. `None` if the thread would have nothing to request, or if no thread can be started.
-    pub(super) fn start(plan: &DumpPlan, types: &TypePlan, output: &Path, pid: u32) -> Option<Self> {
+    /// `has_contents` means that dumps have the contents of blocks.
+    pub(super) fn start(
+        plan: &DumpPlan,
+        types: &TypePlan,
+        output: &Path,
+        pid: u32,
+        has_contents: bool,
+    ) -> Option<Self> {
         if plan.every.is_none() && plan.when.is_empty() && types.copy_after().is_none() {
             return None;
         }
@@ -110,6 +117,7 @@ impl DumpThread {
             problem: None,
             is_unknown: false,
             keeps_copies: types.is_on(),
+            has_contents,
         };
         let (every, copy_after) = (plan.every, types.copy_after());
         let thread = thread::Builder::new().name("dumps".to_owned()).spawn(move || {
@@ -176,15 +184,26 @@ struct ConditionWatcher {
     is_unknown: bool,
     /// Whether a condition requests a copy of the process instead of a dump.
     keeps_copies: bool,
+    /// Whether dumps have the contents of blocks, which change while the process writes a dump.
+    has_contents: bool,
 }
 
 impl ConditionWatcher {
     fn dump(&mut self) {
         let path = numbered(&self.output, self.pid, self.written + 1);
+        let begun = Instant::now();
         match live::save_dump(self.pid, &path, TIMEOUT) {
             Ok(()) => {
                 self.written += 1;
-                say(&format!("wrote {}", path.display()));
+                let note = if self.has_contents {
+                    let seconds = begun.elapsed().as_secs_f64();
+                    format!(
+                        " in {seconds:.1} s; the program ran on meanwhile, so contents may be newer than its blocks"
+                    )
+                } else {
+                    String::new()
+                };
+                say(&format!("wrote {}{note}", path.display()));
             }
             Err(error) => self.problem = Some(error),
         }

@@ -143,6 +143,91 @@ fn a_traced_thread_changes_nothing() {
     assert_eq!(victim.end(), "failed 0\n");
 }
 
+/// A thread that waits for the child of `vfork`: no signal and no tracer can stop it. The child waits for ever, or for
+/// 20 ms, again and again. The program ends with the number of failed calls, and with the number of children that ended
+/// after the signal.
+const VFORKS: &str = "
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+static volatile int failed, ended, child;
+static void *waits_for_events(void *argument) {
+    struct epoll_event event;
+    int events = epoll_create1(0);
+    for (;;) {
+        epoll_wait(events, &event, 1, -1);
+        failed++;
+    }
+}
+static void *forks(void *argument) {
+    for (;;) {
+        int started = vfork();
+        if (started == 0) {
+            struct timespec time = {argument ? 1000 : 0, 20000000};
+            child = syscall(SYS_getpid);
+            syscall(SYS_nanosleep, &time, 0);
+            _exit(0);
+        }
+        waitpid(started, 0, 0);
+        ended++;
+        mi_free(mi_malloc(100));
+        usleep(1000);
+    }
+}
+int main(int count, char **arguments) {
+    sigset_t set;
+    int signal;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR2);
+    sigprocmask(SIG_BLOCK, &set, 0);
+    pthread_t thread;
+    pthread_create(&thread, 0, waits_for_events, 0);
+    pthread_create(&thread, 0, forks, count > 1 ? arguments : 0);
+    while (!child) usleep(1000);
+    printf(\"%d\\n\", getpid());
+    fflush(stdout);
+    sigwait(&set, &signal);
+    int before = ended;
+    if (count > 1) kill(child, SIGKILL);
+    while (ended == before) usleep(1000);
+    printf(\"failed %d\\n\", failed);
+    fflush(stdout);
+    if (count > 1) {
+        while (child == 0 || kill(child, 0)) usleep(1000);
+        kill(child, SIGKILL);
+    }
+    _exit(0);
+}
+";
+
+#[test]
+fn a_thread_that_nothing_can_stop_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["-O1", "-w", "-pthread", "-fno-builtin"];
+    compile(folder.path(), "vforks", &format!("{ALLOCATOR}{VFORKS}"), &flags);
+    for waits_for_ever in [true, false] {
+        let mut command = Command::new(folder.path().join("vforks"));
+        let mut victim = Victim::start(if waits_for_ever { command.arg("ever") } else { &mut command });
+        let pid = victim.line();
+        for _ in 0..2 {
+            let text = attach(folder.path(), &pid, &[]);
+            assert!(text.contains("mimalloc"), "{text}");
+            let refused = "the blocks of mimalloc are not recorded: a thread cannot be stopped now";
+            assert!(text.contains(refused) || !waits_for_ever, "{text}");
+            succeed(folder.path(), &["detach", &pid]);
+        }
+        // All threads run on: another child ends, and no call has failed.
+        assert_eq!(victim.end(), "failed 0\n", "{waits_for_ever}");
+    }
+}
+
 /// `about-memory attach` makes all changes of the code, even if many libraries contain an allocator.
 #[test]
 fn many_libraries_with_an_allocator() {

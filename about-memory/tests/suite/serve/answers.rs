@@ -355,6 +355,26 @@ fn dumps_are_stacks_by_how_often_they_were_reported() {
     assert_eq!(client.get("/api/stacks/9").status, 404);
 }
 
+/// The page shows the resident memory of the process by owner above the views of a dump.
+#[test]
+fn a_dump_has_the_resident_memory_of_its_process() {
+    let client = Client::new(&ServeOptions::new());
+    let dump = r##"{"version": 5, "invocation": {"dmdEnvVar": null, "mode": "live"},
+        "blockList": [{"req": 8192, "alloc": "A", "untouched": 4096}], "traceTable": {"A": ["F"]},
+        "frameTable": {"F": "#00: app::f (/home/me/app/src/f.rs:1)"},
+        "mappings": {"pageSize": 4096, "resident": 8192, "list": [{"start": "1000", "bytes": 16384, "access": "rw-p",
+            "owner": "heap", "resident": 8192, "blocks": 1, "live": 8192, "liveResident": 4096}]}}"##;
+    let without = dump.replace("\"mappings\"", "\"others\"");
+    for (index, (text, has_memory)) in [(dump, true), (&without, false)].into_iter().enumerate() {
+        let sent = client.send("PUT", "/api/stacks", "application/octet-stream", text.as_bytes());
+        assert_eq!(sent.status, 200, "{:?}", String::from_utf8_lossy(&sent.body));
+        let header = stacks(&client, index as u32 + 1);
+        let memory = header["heap"]["blocks"]["memory"].as_str();
+        assert_eq!(memory.is_some(), has_memory, "{header}");
+        assert!(memory.is_none_or(|text| text.contains("4.00 KiB   50.00%  live blocks\n")), "{memory:?}");
+    }
+}
+
 #[test]
 fn stacks_are_exported_one_at_a_time() {
     let client = with_snapshot();

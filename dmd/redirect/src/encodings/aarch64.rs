@@ -24,6 +24,14 @@ pub fn branch_target(instruction: u32, at: u64) -> Option<u64> {
         .then(|| at.wrapping_add_signed(sign_extend(instruction & OFFSET_26, 26) * 4))
 }
 
+/// Whether an instruction may jump elsewhere in its function: `b`, `b.cond`, `cbz`, `tbz` and the like, and `br`.
+pub fn is_jump(instruction: u32) -> bool {
+    instruction & 0xfc00_0000 == BRANCH
+        || instruction & 0xff00_0000 == 0x5400_0000
+        || instruction & 0x7c00_0000 == 0x3400_0000
+        || instruction & 0xffff_fc1f == 0xd61f_0000
+}
+
 /// The same branch, to another address; `None` if it cannot reach the address.
 pub fn with_branch_target(instruction: u32, at: u64, target: u64) -> Option<u32> {
     let words = target.wrapping_sub(at).cast_signed() / 4;
