@@ -33,7 +33,7 @@ use source::HeapSource;
 
 pub(crate) use tables::{save_graph, saver};
 pub(crate) use types::{TypesCommand, name as field_name};
-pub(crate) use waste::unused;
+pub(crate) use waste::unused_parts;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

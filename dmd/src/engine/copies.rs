@@ -35,7 +35,7 @@ impl Engine {
     #[cold]
     #[inline(never)]
     pub(super) fn copy_at_fall(&self, address: usize, block: TableBlock) {
-        if !self.peak().fall.take() {
+        if !self.peak().fall.take(self.are_copies_cheap()) {
             return;
         }
         keeping_errno(|| {
@@ -80,9 +80,14 @@ impl Engine {
         };
         let made = copy::keep(path.as_bytes(), facts, add_stacks);
         let stood = clock::nanoseconds().saturating_sub(started);
-        let stood = STOOD_STILL.fetch_add(stood, Ordering::Relaxed) + stood;
-        self.peak().fall.copied(sum, (stood as f64) * (CHEAP_PART as f64) < seconds * 1e9);
+        STOOD_STILL.fetch_add(stood, Ordering::Relaxed);
+        self.peak().fall.copied(sum);
         made
+    }
+
+    fn are_copies_cheap(&self) -> bool {
+        let (_, seconds) = self.peak().seconds();
+        (STOOD_STILL.load(Ordering::Relaxed) as f64) * (CHEAP_PART as f64) < seconds * 1e9
     }
 }
 

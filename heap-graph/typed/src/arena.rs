@@ -21,6 +21,8 @@ const LARGEST_FOOTER: u64 = 256;
 #[derive(Debug, Default)]
 pub(crate) struct ArenaValues {
     by_address: BTreeMap<u64, (TypedContents, u64)>,
+    /// Buffers that vectors have outgrown, by address.
+    outgrown: BTreeMap<u64, (TypedContents, u64)>,
 }
 
 impl ArenaValues {
@@ -32,6 +34,16 @@ impl ArenaValues {
             self.by_address.insert(address, (contents, bytes));
         }
         is_new
+    }
+
+    /// Adds a buffer that a vector has outgrown. It overlaps no value.
+    pub(crate) fn add_outgrown(&mut self, address: u64, contents: TypedContents, bytes: u64) {
+        self.outgrown.insert(address, (contents, bytes));
+    }
+
+    /// All values, by address, with their sizes in bytes.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (u64, TypedContents, u64)> {
+        self.by_address.iter().map(|(address, (contents, bytes))| (*address, *contents, *bytes))
     }
 
     /// Removes each value at these addresses that overlaps another value. A value stays if it contains the other value
@@ -67,6 +79,12 @@ impl ArenaValues {
         let end = block.address.saturating_add(block.requested);
         let values = self.by_address.range(block.address..end);
         values.map(|(at, (_, bytes))| at.saturating_add(*bytes)).max().unwrap_or(block.address)
+    }
+
+    /// The outgrown buffers in a block.
+    pub(crate) fn outgrown_within(&self, block: &HeapBlock) -> impl Iterator<Item = (TypedContents, u64)> {
+        let end = block.address.saturating_add(block.requested);
+        self.outgrown.range(block.address..end).map(|(_, outgrown)| *outgrown)
     }
 
     /// The values in a block, without the values inside of other values.
@@ -125,17 +143,19 @@ impl ChunkUse {
 
     /// Whether an address is in the used part. False if the used part is unknown.
     pub(crate) fn is_used(&self, address: u64) -> bool {
-        self.used.is_some_and(|used| match self.last_value {
-            None => (used..self.end).contains(&address),
-            Some(_) => (self.start..used).contains(&address),
-        })
+        self.used_range().is_some_and(|(start, end)| (start..end).contains(&address))
+    }
+
+    /// The start and the end of the used part; `None` if it is unknown.
+    pub(crate) fn used_range(&self) -> Option<(u64, u64)> {
+        let used = self.used?;
+        Some(if self.last_value.is_some() { (self.start, used) } else { (used, self.end) })
     }
 
     /// The number of bytes for values, and the number of used bytes. `None` if the used part is unknown.
     pub(crate) fn bytes(&self) -> Option<(u64, u64)> {
-        let used = self.used?;
-        let used = if self.last_value.is_some() { used - self.start } else { self.end - used };
-        Some((self.end - self.start, used))
+        let (start, end) = self.used_range()?;
+        Some((self.end - self.start, end - start))
     }
 
     /// Finds the used part in the words of a footer or of an arena. One of these words may be the chunk's address.

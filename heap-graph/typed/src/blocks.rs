@@ -134,7 +134,9 @@ pub(crate) fn fits(info: &DebugInfo, contents: TypedContents, bytes: u64) -> boo
         }
         TypedContents::Task { raw } => info.task_parts(raw).is_some_and(|parts| parts.bytes == bytes),
         TypedContents::Prefixed { of, before } => before.saturating_add(info.size(of)) <= bytes,
-        TypedContents::Chunk { footer } => info.size(footer) <= bytes,
+        TypedContents::Chunk { footer: of } | TypedContents::HeadedChunk { header: of } => {
+            info.size(of) <= bytes
+        }
         TypedContents::FlatChunk { .. } => true,
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::arena::ChunkUse;
 use crate::infer::{TypeOrigin, TypedHeap};
 use crate::type_name::NameBasis;
+use crate::walk::TypedContents;
 
 /// The blocks of one type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,6 +52,7 @@ impl TypedHeap<'_> {
         let info = self.walk.info();
         // The number and the bytes of values in chunks, by their type and by the type of the chunk.
         let mut in_chunks: BTreeMap<(String, String), (u64, u64)> = BTreeMap::new();
+        let named = |value: TypedContents| value.text(info);
         let mut by_basis: BTreeMap<NameBasis, (usize, TypeCensusRow)> = BTreeMap::new();
         for (index, block) in self.blocks().iter().enumerate() {
             let (_, row) =
@@ -66,8 +68,11 @@ impl TypedHeap<'_> {
             }
             if let Some(contents) = self.contents[index].filter(|contents| contents.is_chunk()) {
                 let mut of_values = 0;
-                for (value, bytes) in self.values.within(block) {
-                    let (count, sum) = in_chunks.entry((value.text(info), contents.text(info))).or_default();
+                let values = self.values.within(block).map(|(value, bytes)| (named(value), bytes));
+                let outgrown = self.values.outgrown_within(block);
+                let outgrown = outgrown.map(|(value, bytes)| (format!("outgrown {}", named(value)), bytes));
+                for (value, bytes) in values.chain(outgrown) {
+                    let (count, sum) = in_chunks.entry((value, contents.text(info))).or_default();
                     *count += 1;
                     *sum += bytes;
                     of_values += bytes;

@@ -120,7 +120,7 @@ impl HoldingChains<'_, '_> {
     /// The chunk that the arena itself holds, for any chunk of the arena. Each chunk holds the chunk that the arena
     /// allocated before it.
     pub(crate) fn first_chunk(&self, block: usize) -> usize {
-        let is_chunk = |block: usize| matches!(self.heap.contents[block], Some(TypedContents::Chunk { .. }));
+        let is_chunk = |block: usize| self.heap.contents[block].is_some_and(TypedContents::is_chunk);
         let mut first = block;
         while let HeldBy::Block(by, _) = self.held_by[first]
             && is_chunk(by as usize)

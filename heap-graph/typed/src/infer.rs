@@ -6,6 +6,8 @@
 //! block has now.
 
 mod chunks;
+mod headed_chunks;
+mod outgrown;
 mod prefixed;
 mod weigh;
 
@@ -349,9 +351,9 @@ impl Inference<'_, '_, '_> {
                 let size = block.requested;
                 let fitting = bytes.is_none_or(|bytes| bytes == size) && fits(info, contents, size);
                 match contents {
-                    TypedContents::One(of) if !fitting => {
+                    TypedContents::One(of) if !fitting => self.headed_chunk(index, of).or_else(|| {
                         self.inner_node(of).map(TypedContents::One).filter(|inner| fits(info, *inner, size))
-                    }
+                    }),
                     _ => fitting.then_some(contents),
                 }
             }

@@ -67,7 +67,9 @@ impl TypedHeap<'_> {
             TypedContents::Headed { .. } => ContentsForm::Headed,
             TypedContents::Task { .. } => ContentsForm::Task,
             TypedContents::Prefixed { before, .. } => ContentsForm::Prefixed(before),
-            TypedContents::Chunk { .. } | TypedContents::FlatChunk { .. } => ContentsForm::Chunk,
+            TypedContents::Chunk { .. }
+            | TypedContents::HeadedChunk { .. }
+            | TypedContents::FlatChunk { .. } => ContentsForm::Chunk,
         };
         let contents = self.contents[block].map(|contents| (form(contents), contents.element()));
         let verdict = self.stacks.number(self.blocks[block].stack);

@@ -55,6 +55,10 @@ pub(crate) enum TypedContents {
     Chunk {
         footer: TypeId,
     },
+    /// Values of an arena behind a header.
+    HeadedChunk {
+        header: TypeId,
+    },
     /// Values of an arena in a block of bytes, without a footer.
     FlatChunk {
         byte: TypeId,
@@ -62,7 +66,7 @@ pub(crate) enum TypedContents {
 }
 
 impl TypedContents {
-    /// The type of the value, of the elements, of the entries or of the footer.
+    /// The type of the value, of the elements, of the entries, of the footer or of the header.
     pub(crate) fn element(self) -> TypeId {
         let (Self::One(of)
         | Self::Tail { of, .. }
@@ -72,13 +76,14 @@ impl TypedContents {
         | Self::Task { raw: of }
         | Self::Prefixed { of, .. }
         | Self::Chunk { footer: of }
+        | Self::HeadedChunk { header: of }
         | Self::FlatChunk { byte: of }) = self;
         of
     }
 
     /// Whether the contents are values of an arena.
     pub(crate) fn is_chunk(self) -> bool {
-        matches!(self, Self::Chunk { .. } | Self::FlatChunk { .. })
+        matches!(self, Self::Chunk { .. } | Self::HeadedChunk { .. } | Self::FlatChunk { .. })
     }
 
     /// Whether both contents have the same form. Their types may differ.
@@ -95,8 +100,8 @@ impl TypedContents {
             Self::Table { .. } => format!("table {name}"),
             Self::Headed { .. } => format!("ThinVec<[{name}]>"),
             Self::Prefixed { before, .. } => format!("[{before} bytes before] {name}"),
-            Self::Chunk { footer } => {
-                let name = info.name(footer);
+            Self::Chunk { footer: of } | Self::HeadedChunk { header: of } => {
+                let name = info.name(of);
                 format!("chunk of {}", name.split("::").next().unwrap_or(name))
             }
             Self::FlatChunk { .. } => format!("chunk [{name}]"),
@@ -322,6 +327,10 @@ impl<'i> ValueWalk<'i> {
                 let at = (bytes.len() as u64).saturating_sub(self.info().size(footer));
                 self.whole = Some((footer, at));
                 self.value(ValueBytes { bytes, tail: None }, footer, at, PathTable::EMPTY, true, 0);
+            }
+            TypedContents::HeadedChunk { header } => {
+                self.whole = Some((header, 0));
+                self.value(ValueBytes { bytes, tail: Some(0) }, header, 0, PathTable::EMPTY, true, 0);
             }
             TypedContents::FlatChunk { .. } => {}
         }

@@ -30,6 +30,9 @@ pub enum WasteKind {
     Nodes,
     /// The part of an arena's chunks that the arena has not handed out.
     Chunks,
+    /// The smaller buffers of vectors in an arena's chunks. The vectors have larger buffers now, and the arena frees
+    /// nothing.
+    Outgrown,
     /// The bytes of an enum's or a coroutine's values that only larger variants use.
     Variants,
 }
@@ -42,6 +45,7 @@ impl WasteKind {
             Self::Buckets => "empty buckets",
             Self::Nodes => "empty places in nodes",
             Self::Chunks => "unused rest",
+            Self::Outgrown => "outgrown buffers of vectors",
             Self::Variants => "variants smaller than the largest",
         }
     }
@@ -159,19 +163,18 @@ impl TypedHeap<'_> {
             HashMap::new();
         for (index, block) in self.blocks().iter().enumerate() {
             waste.slop += block.usable.saturating_sub(block.requested);
-            match self.unused(index, memory) {
-                Some(Some(fill)) => {
-                    let held = if fill.unused == WasteKind::Chunks { why.first_chunk(index) } else { index };
-                    let holder = (fill.unused != WasteKind::Nodes).then(|| why.basis(held)).flatten();
-                    let key = (self.basis(index), holder, fill.unused);
-                    let (_, sum) = by_basis.entry(key).or_insert_with(|| (held, WasteSum::default()));
-                    sum.add(fill, block.requested);
-                }
-                Some(None) => {
-                    waste.unknown_blocks += 1;
-                    waste.unknown_bytes += block.requested;
-                }
-                None => {}
+            let unused = self.unused(index, memory);
+            if let Some(None) = unused {
+                waste.unknown_blocks += 1;
+                waste.unknown_bytes += block.requested;
+            }
+            for fill in unused.flatten().into_iter().chain(self.outgrown(index)) {
+                let is_chunk = matches!(fill.unused, WasteKind::Chunks | WasteKind::Outgrown);
+                let held = if is_chunk { why.first_chunk(index) } else { index };
+                let holder = (fill.unused != WasteKind::Nodes).then(|| why.basis(held)).flatten();
+                let key = (self.basis(index), holder, fill.unused);
+                let (_, sum) = by_basis.entry(key).or_insert_with(|| (held, WasteSum::default()));
+                sum.add(fill, block.requested);
             }
         }
         let mut rows: BTreeMap<(String, Option<String>, WasteKind), WasteSum> = BTreeMap::new();
@@ -214,6 +217,14 @@ impl TypedHeap<'_> {
         waste
     }
 
+    /// The outgrown buffers in a chunk.
+    fn outgrown(&self, index: usize) -> Option<BlockFill> {
+        let (_, used) = self.chunk_uses.get(&index)?.bytes()?;
+        let outgrown: u64 = self.values.outgrown_within(&self.blocks()[index]).map(|(_, bytes)| bytes).sum();
+        let full = used.saturating_sub(outgrown);
+        (outgrown > 0).then(|| BlockFill::new(WasteKind::Outgrown, 1, used, full))
+    }
+
     /// The unused part of a block. `None` if the block is not a container's, `Some(None)` if its unused part is
     /// unknown.
     fn unused(&self, index: usize, memory: &dyn MemorySource) -> Option<Option<BlockFill>> {
@@ -242,7 +253,9 @@ impl TypedHeap<'_> {
                 let places = block.requested.saturating_sub(info.size(header)).checked_div(each)?;
                 Some(Some(BlockFill::new(WasteKind::Capacity, each, places, len)))
             }
-            TypedContents::Chunk { .. } | TypedContents::FlatChunk { .. } => {
+            TypedContents::Chunk { .. }
+            | TypedContents::HeadedChunk { .. }
+            | TypedContents::FlatChunk { .. } => {
                 let used = self.chunk_uses.get(&index)?.bytes();
                 Some(used.map(|(all, used)| BlockFill::new(WasteKind::Chunks, 1, all, used)))
             }

@@ -16,8 +16,8 @@ Examples:
   about-memory heap waste scan.json.gz --json
 
 Waste is capacity beyond the length of vectors, deques and strings, empty buckets of hash tables, empty places in the nodes
-of B-trees, the unused part of an arena's chunks, and the bytes of enums and async functions that only variants larger
-than the current variant use. A row names the field that holds the blocks."
+of B-trees, the unused part of an arena's chunks, the buffers in them that vectors have outgrown, and the bytes of enums
+and async functions that only variants larger than the current variant use. A row names the field that holds the blocks."
 );
 
 #[derive(Args)]
@@ -156,6 +156,11 @@ fn slop(waste: &HeapWaste) -> String {
 /// Returns the text of a row: the field, the type, the kind of waste, all bytes of the blocks or values, and how full
 /// they are.
 pub(crate) fn unused(row: &WasteRow) -> String {
+    unused_parts(row).concat()
+}
+
+/// Returns the two parts of a row's text: the field with the type, and the rest.
+pub(crate) fn unused_parts(row: &WasteRow) -> [String; 2] {
     let WasteRow { name, held_by, unused, values, .. } = row;
     let held_by = held_by.as_ref().map(|field| format!("{field}: ")).unwrap_or_default();
     // Unused capacity behind a `str` belongs to a `String`.
@@ -165,5 +170,5 @@ pub(crate) fn unused(row: &WasteRow) -> String {
         _ => String::new(),
     };
     let full = row.percent_full().map(|percent| format!(", {percent}% full")).unwrap_or_default();
-    format!("{held_by}{name}: {}{values} of {}{full}", unused.text(), size(row.bytes))
+    [format!("{held_by}{name}"), format!(": {}{values} of {}{full}", unused.text(), size(row.bytes))]
 }

@@ -20,7 +20,7 @@ use super::{Failure, say};
 const ROWS: usize = 5;
 const OWNERS: usize = 10;
 
-/// Longer names are shortened to this many characters.
+/// Longer rows are shortened to this many characters.
 const WIDTH: usize = 89;
 const MOST_ROWS: usize = 12;
 const MOST_OF_HEAP: u64 = 80;
@@ -136,10 +136,11 @@ pub(super) struct TypeText {
     heap: HeapTables,
 }
 
-/// The size of a heap, and the text of its tables.
+/// The size of a heap, the percentage of its bytes that have a type, and the text of its tables.
 #[derive(Default)]
 struct HeapTables {
     bytes: u64,
+    typed: f64,
     text: String,
 }
 
@@ -155,19 +156,21 @@ impl TypeText {
             None => String::new(),
         };
         let time = self.time.as_secs_f64();
-        let HeapTables { bytes, text } = &self.heap;
-        format!("Types of {}{share}, {time:.2} s after the start:\n{text}", heap::size(*bytes))
+        let HeapTables { bytes, typed, text } = &self.heap;
+        let bytes = heap::size(*bytes);
+        format!("Types of {bytes}{share}, {time:.2} s after the start; {typed:.2}% has a type:\n{text}")
     }
 }
 
 impl HeapTables {
     fn new(heap: &TypedHeap<'_>, memory: &dyn MemorySource, dump: &Dump) -> Result<Self, Failure> {
         let census = heap.census();
+        let typed = 100.0 * census.typed_bytes as f64 / census.bytes.max(1) as f64;
         let rows: Vec<_> = census.rows.iter().map(|row| (row.bytes, row.blocks, row.name.clone())).collect();
         let mut text = table("by type", &rows, census.bytes, enough(&rows, census.bytes));
         if !heap.knows_fields() {
             text += &format!("\nThe fields that hold them, and the unused memory, are {}\n", heap::NO_FIELDS);
-            return Ok(Self { bytes: census.bytes, text });
+            return Ok(Self { bytes: census.bytes, typed, text });
         }
         let graph = heap.graph(dump).map_err(|error| Failure::File("the copy".to_owned(), error.into()))?;
         let tree = DominatorTree::new(&graph);
@@ -181,8 +184,13 @@ impl HeapTables {
         text += "\n";
         text += &table("by the field that keeps it alive, also indirectly", &rows, census.bytes, OWNERS);
         let waste = heap.waste(memory);
-        let rows: Vec<_> =
-            waste.rows.iter().map(|row| (row.unused_bytes, row.blocks, heap::unused(row))).collect();
+        let rows = waste.rows.iter().map(|row| {
+            // The kind of the waste is at the end, so only the name is cut.
+            let [name, kind] = heap::unused_parts(row);
+            let name = cut(&name, WIDTH.saturating_sub(kind.chars().count()));
+            (row.unused_bytes, row.blocks, name + &kind)
+        });
+        let rows: Vec<_> = rows.collect();
         text += "\n";
         if !rows.is_empty() {
             text += &table("not used", &rows, census.bytes, ROWS);
@@ -196,7 +204,7 @@ impl HeapTables {
                 ""
             );
         }
-        Ok(Self { bytes: census.bytes, text })
+        Ok(Self { bytes: census.bytes, typed, text })
     }
 }
 
@@ -213,12 +221,12 @@ fn enough(rows: &[(u64, u64, String)], whole: u64) -> usize {
 }
 
 /// Replaces the middle of a name that is too long by `…`. The start and the end of a name contain the most information.
-fn cut(name: &str) -> String {
+fn cut(name: &str, width: usize) -> String {
     let length = name.chars().count();
-    if length <= WIDTH {
+    if length <= width {
         return name.to_owned();
     }
-    let part = (WIDTH - 1) / 2;
+    let part = width.saturating_sub(1) / 2;
     let (start, end) = (name.chars().take(part), name.chars().skip(length - part));
     start.chain(['…']).chain(end).collect()
 }
@@ -228,7 +236,7 @@ fn table(title: &str, rows: &[(u64, u64, String)], whole: u64, limit: usize) -> 
     for (bytes, blocks, name) in rows.iter().take(limit) {
         let share = 100.0 * *bytes as f64 / whole.max(1) as f64;
         let (bytes, blocks) = (heap::size(*bytes), heap::counted(*blocks));
-        let name = cut(&about_memory::escape(name));
+        let name = cut(&about_memory::escape(name), WIDTH);
         text += &format!("{bytes:>13}  {share:>6.2}%  {name}  ({blocks})\n");
     }
     if rows.len() > limit {

@@ -45,7 +45,7 @@ fn has_the_table(output: &Output) {
         let percent: u32 = percent.unwrap().parse().unwrap();
         assert!((95..=100).contains(&percent), "{title}");
     }
-    // The process copies itself when its heap has fallen by a 64th from the peak, so a few persons are missing.
+    // The process copies itself when its heap has fallen by a 256th from the peak, so a few persons are missing.
     let nearly_all = 19_000..=20_000;
     assert!(nearly_all.contains(&blocks(row(&text, "  typed_heap_batch::Person  "))), "{text}");
     assert!(nearly_all.contains(&blocks(row(&text, "typed_heap_batch::Person.name  "))), "{text}");

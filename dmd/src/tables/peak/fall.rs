@@ -13,7 +13,7 @@ const FIRST: u64 = 64 << 10;
 /// A peak is copied when the heap has fallen by one part in 2^`FALL_SHIFT` of the peak.
 const FALL_SHIFT: u32 = 8;
 
-/// The next copied peak is at least one part in 2^`GROWTH_SHIFT` higher than the last copied sum. If copies are not
+/// The next copied peak is at least one part in 2^`GROWTH_SHIFT` higher than the last copied sum. While copies are not
 /// cheap, it is at least one part in 2^`DEAR_GROWTH_SHIFT` higher.
 const GROWTH_SHIFT: u32 = 5;
 const DEAR_GROWTH_SHIFT: u32 = 2;
@@ -68,18 +68,23 @@ impl PeakFall {
         self.fallen.load(Ordering::Relaxed)
     }
 
-    /// Returns true in the one thread that must make the copy.
-    pub(crate) fn take(&self) -> bool {
-        self.fallen.swap(false, Ordering::Relaxed) && self.below.swap(0, Ordering::Relaxed) != 0
+    /// Returns true in the one thread that must make the copy. If copies are not cheap now, the peak must be much higher
+    /// than the last copied sum.
+    pub(crate) fn take(&self, is_cheap: bool) -> bool {
+        if !self.fallen.swap(false, Ordering::Relaxed) {
+            return false;
+        }
+        let below = self.below.swap(0, Ordering::Relaxed) as u64;
+        let copied = self.copied.load(Ordering::Relaxed);
+        below != 0 && (is_cheap || below >= copied + (copied >> DEAR_GROWTH_SHIFT))
     }
 
     /// Records that a copy was made, or failed, while the sum was `bytes`.
-    pub(crate) fn copied(&self, bytes: u64, is_cheap: bool) {
-        let shift = if is_cheap { GROWTH_SHIFT } else { DEAR_GROWTH_SHIFT };
+    pub(crate) fn copied(&self, bytes: u64) {
         self.copied.store(bytes, Ordering::Relaxed);
         // 0 means that the engine makes no copies at peaks. A copy for a request does not change that.
         if self.wanted_from.load(Ordering::Relaxed) != 0 {
-            self.wanted_from.store((bytes + (bytes >> shift)).max(FIRST), Ordering::Relaxed);
+            self.wanted_from.store((bytes + (bytes >> GROWTH_SHIFT)).max(FIRST), Ordering::Relaxed);
         }
     }
 

@@ -161,13 +161,16 @@ fn a_fall_from_a_high_peak_is_noticed_once() {
     assert!((0..64).all(|_| !add(16)));
     assert!(!add(-3), "a small fall");
     assert!(add(-36));
-    assert!(peak.fall.take());
-    assert!(!peak.fall.take(), "another thread makes the copy");
+    assert!(peak.fall.take(false), "the first copy");
+    assert!(!peak.fall.take(true), "another thread makes the copy");
     assert!(!peak.fall.wants_end(0));
-    peak.fall.copied(1 << 20, true);
+    peak.fall.copied(1 << 20);
     assert!(!add(60) && !add(-60), "the new peak is not high enough");
     assert!(peak.fall.wants_end((1 << 20) + 1));
     assert!(!add(200));
     assert!(peak.fall.wants_end(0), "the heap has not fallen");
     assert!(add(-80));
+    assert!(!peak.fall.take(false), "copies are not cheap, and the new peak is not a quarter higher");
+    assert!(!add(100) && add(-80));
+    assert!(peak.fall.take(true), "copies are cheap again");
 }

@@ -81,6 +81,7 @@ impl Inference<'_, '_, '_> {
     /// Finds the types of values in chunks, from pointers of typed blocks, of statics and of other values. The pointers
     /// of these values also determine types of blocks.
     pub(super) fn find_values(&mut self, memory: &dyn MemorySource) {
+        self.find_headed_chunks();
         let chunks = (0..self.heap.blocks.len()).filter(|block| self.is_chunk(*block));
         let in_chunks =
             chunks.fold(0, |sum: u64, block| sum.saturating_add(self.heap.blocks[block].requested));
@@ -101,6 +102,7 @@ impl Inference<'_, '_, '_> {
         let unsure = self.find_unsure_values(memory);
         self.follow_values(&mut budget);
         self.heap.values.remove_contradicted(&unsure);
+        self.find_outgrown();
         self.spread();
         self.settle();
     }
@@ -185,15 +187,17 @@ impl Inference<'_, '_, '_> {
         if let Some(chunk) = self.flat_chunk(index, pointer) {
             self.heap.contents[index] = Some(chunk);
         }
-        let after = match self.heap.contents[index] {
-            Some(TypedContents::Chunk { footer }) => info.size(footer),
+        let (before, after) = match self.heap.contents[index] {
+            Some(TypedContents::Chunk { footer }) => (0, info.size(footer)),
+            Some(TypedContents::HeadedChunk { header }) => (info.size(header), 0),
             // Parts of texts and of bytes are not values.
-            Some(TypedContents::FlatChunk { .. }) if size > 1 => 0,
+            Some(TypedContents::FlatChunk { .. }) if size > 1 => (0, 0),
             _ => return,
         };
         let block = self.heap.blocks[index];
         let end = block.address.saturating_add(block.requested).saturating_sub(after);
-        if pointer.value.checked_add(bytes).is_some_and(|of_value| of_value <= end)
+        if pointer.value >= block.address.saturating_add(before)
+            && pointer.value.checked_add(bytes).is_some_and(|of_value| of_value <= end)
             && self.heap.values.add(pointer.value, contents, bytes)
         {
             self.values.push((pointer.value, contents, bytes));
@@ -245,6 +249,14 @@ impl TypedHeap<'_> {
                     let Some(at) = block.requested.checked_sub(size) else { continue };
                     let mut chunk = ChunkUse::new(start, start + at);
                     chunk.note(words(reader.read(start + at, size)));
+                    chunk
+                }
+                Some(TypedContents::HeadedChunk { header }) => {
+                    let size = self.walk.info().size(header);
+                    let first = start.saturating_add(size).min(end);
+                    let mut chunk = ChunkUse::upward(first, end, self.values.end_within(block).max(first));
+                    // The end of the chunk is not the end of its used part, unless the chunk is full.
+                    chunk.note(words(reader.read(start, size)).filter(|word| *word < end));
                     chunk
                 }
                 Some(TypedContents::FlatChunk { .. }) => {

@@ -10,6 +10,7 @@ use hashbrown::HashMap;
 
 use dmd_analyze::{CallFrame, Dump, FunctionName, TypeVerdict, short_type_name};
 
+use super::headed_chunks::ChunkCandidate;
 use super::{Inference, TypeOrigin};
 use crate::blocks::HeapBlock;
 use crate::debug_info::{DebugInfo, TypeId, TypeKind};
@@ -42,8 +43,23 @@ struct InnerPointersOfBlock {
     /// The smallest offset of all pointers with a type.
     first: Option<u64>,
     different: Vec<InnerPointer>,
+    /// The type of a value at the start of the block to which a pointer leads that is not a reference.
+    header: Option<TypeId>,
+    /// Whether a reference leads to a value behind the start.
+    has_value: bool,
     /// Whether there are more different pointers than `different` stores.
     has_more: bool,
+}
+
+impl InnerPointers {
+    /// The blocks to whose start a pointer leads that names the type of a smaller value.
+    pub(super) fn headers(&self) -> impl Iterator<Item = ChunkCandidate> {
+        let all = self.by_block.iter();
+        all.filter_map(|(block, pointers)| {
+            let (header, has_value) = (pointers.header?, pointers.has_value);
+            Some(ChunkCandidate { block: *block, header, has_value })
+        })
+    }
 }
 
 impl InnerPointersOfBlock {
@@ -113,6 +129,10 @@ impl Inference<'_, '_, '_> {
         let at = pointer.value - self.heap.blocks[index].address;
         let inner = InnerPointer { at, of, is_reference: pointer.is_reference };
         let known = self.inner.by_block.entry(index).or_default();
+        if at == 0 && !inner.is_reference {
+            known.header = known.header.or(of);
+        }
+        known.has_value |= at > 0 && has_type && inner.is_reference;
         if has_type {
             known.first = Some(known.first.map_or(at, |first| first.min(at)));
         }

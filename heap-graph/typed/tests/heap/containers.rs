@@ -130,13 +130,22 @@ fn values_of_an_arena_are_found_behind_vectors_on_the_stack() {
         .map(|row| (row.name.split(' ').next().unwrap_or_default(), (row.blocks, row.bytes)))
         .collect();
     let values = 8 * 63;
-    let expected = [("[u8]", (values, values * 8)), ("typed_heap_arena::Node", (values, values * 40))];
+    let expected = [
+        ("[u8]", (values, values * 8)),
+        ("typed_heap_arena::Node", (values, values * 40)),
+        ("[&typed_heap_arena::Node]", (1, 8 * 8)),
+        ("outgrown", (1, 4 * 8)),
+        ("[u64]", (1, 3 * 8)),
+    ];
     assert_eq!(in_chunks, BTreeMap::from(expected), "{census:#?}");
-    // All used bytes of the first arena have a type.
-    let chunks = heap.waste(&memory).rows.into_iter().filter(|row| row.unused == WasteKind::Chunks);
+    // All used bytes of the first arena have a type, except the two numbers.
+    let waste = heap.waste(&memory);
+    let chunks = waste.rows.iter().filter(|row| row.unused == WasteKind::Chunks);
     let used = chunks.map(|row| row.full_places).sum::<u64>();
-    assert_eq!(used, values * 48 + 100 * 56);
-    assert_eq!(census.bytes - census.typed_bytes, 100 * 56, "{census:#?}");
+    assert_eq!(used, values * 48 + (8 + 4 + 3 + 2) * 8 + 100 * 56);
+    assert_eq!(census.bytes - census.typed_bytes, 2 * 8 + 100 * 56, "{census:#?}");
+    let outgrown = waste.rows.iter().filter(|row| row.unused == WasteKind::Outgrown);
+    assert_eq!(outgrown.map(|row| row.unused_bytes).collect::<Vec<_>>(), [4 * 8]);
 }
 
 /// Rows about chunks: their name, the used bytes or elements, and the unused bytes.
@@ -160,8 +169,13 @@ fn arenas_without_footers_have_values_and_a_rest() {
     assert_eq!(row("[typed_heap_upward::Leaf]").0, 2);
     assert_eq!(row("typed_heap_upward::Node in a chunk [u8]"), (130, 130 * 32));
     assert_eq!(row("chunk [u8]").0, 2);
+    // The headers contain the ends of the used parts: 16 bytes and 32 places of marks are unused.
+    let marks = "typed_heap_upward::Mark in a chunk of typed_heap_upward";
+    assert_eq!(row(marks), (50, 50 * 24));
+    assert_eq!(row("chunk of typed_heap_upward").0, 2);
+    let headed = ("chunk of typed_heap_upward", 50 * 24, 2 * 16 + 32 * 24);
     // The first chunk of the upward arena is full: its used part is unknown, and all its bytes are values.
-    let expected = [("chunk [u8]", 2 * 32, 4096 - 2 * 32), ("[typed_heap_upward::Leaf]", 15, 5 * 24)];
+    let expected = [("chunk [u8]", 2 * 32, 4096 - 2 * 32), headed, ("[typed_heap_upward::Leaf]", 15, 5 * 24)];
     let rows = chunk_rows(&heap, &memory);
     assert_eq!(rows, expected.map(|(name, used, unused)| (name.to_owned(), used, unused)));
     assert_eq!((census.typed_blocks, census.misfits), (census.blocks, 0), "{census:#?}");

@@ -1,4 +1,4 @@
-//! Values in the chunks of an arena, to which only vectors on the stack lead. Usage: `DMD=--mode=scan typed_heap_arena
+//! Values in the chunks of an arena, to which only vectors on the stack lead, and buffers that grew. Usage: `DMD=--mode=scan typed_heap_arena
 //! DUMP`. The program writes the dump and prints a line, and ends when its standard input ends.
 
 #![allow(clippy::print_stdout, reason = "the test reads it")]
@@ -20,6 +20,13 @@ struct Node<'a> {
     children: [Option<&'a Node<'a>>; 2],
 }
 
+/// Two slices that became longer: the arena still contains the shorter ones.
+struct Longer<'a> {
+    nodes: &'a [&'a Node<'a>],
+    /// Equal numbers are no evidence, so the shorter slice has no type.
+    numbers: &'a [u64],
+}
+
 /// Its values were in the arena before the arena was emptied.
 struct Old([u64; 9]);
 
@@ -38,6 +45,10 @@ fn main() {
     let dump = std::env::args_os().nth(1).expect("a file");
     let arena: &Bump = Box::leak(Box::new(Bump::new()));
     let trees: Vec<&Node<'_>> = (1..=8).filter_map(|number| tree(arena, number, 6)).collect();
+    let (_, _) = (arena.alloc_slice_copy(&trees[..4]), arena.alloc_slice_copy(&[7_u64, 8]));
+    let longer =
+        Longer { nodes: arena.alloc_slice_copy(&trees), numbers: arena.alloc_slice_copy(&[7, 8, 9]) };
+    let longer = Box::new(longer);
     let mut reused = Box::new(Bump::new());
     let mut old: Vec<&Old> = Vec::with_capacity(200);
     for number in 0..200 {
@@ -55,5 +66,5 @@ fn main() {
     let mut rest = Vec::new();
     std::io::stdin().read_to_end(&mut rest).expect("standard input");
     println!("{}", trees.iter().map(|tree| tree.number).sum::<u64>());
-    black_box((trees, old, new));
+    black_box((trees, longer, old, new));
 }

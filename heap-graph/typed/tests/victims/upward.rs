@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout, reason = "the test reads it")]
 #![allow(dead_code, reason = "only the types and the blocks count")]
 
-use std::alloc::System;
+use std::alloc::{Layout, System};
 use std::cell::{Cell, RefCell};
 use std::hint::black_box;
 use std::io::Read as _;
@@ -55,8 +55,65 @@ impl Upward {
     }
 }
 
+/// Each chunk starts with its header. The arena has only a raw pointer to its last chunk.
+struct Headed {
+    last: Cell<*mut ChunkHeader>,
+}
+
+#[repr(C)]
+struct ChunkHeader {
+    before: *mut ChunkHeader,
+    free: *mut u8,
+    end: *mut u8,
+}
+
+struct Mark<'a> {
+    number: u64,
+    line: u64,
+    before: Option<&'a Mark<'a>>,
+}
+
+/// The header, and the places of 41 marks and 2 words.
+const HEADED: Layout = Layout::new::<[u64; 3 + 41 * 3 + 2]>();
+
+impl Headed {
+    fn alloc<T>(&self, value: T) -> &T {
+        assert!(align_of::<T>() <= 8, "each chunk starts at a multiple of 8");
+        let last = self.last.get();
+        // SAFETY: `last` is null or leads to the header of a chunk, and no reference to the header exists.
+        let room = unsafe { last.as_ref() }.map_or(0, |last| last.end.addr() - last.free.addr());
+        if room < size_of::<T>() {
+            self.grow();
+        }
+        // SAFETY: `grow` has initialized the header.
+        let last = unsafe { &mut *self.last.get() };
+        let place = last.free.cast::<T>();
+        last.free = last.free.wrapping_add(size_of::<T>());
+        // SAFETY: the place has the size and the alignment of a `T`, and no other value has it.
+        unsafe { place.write(value) };
+        // SAFETY: it is initialized, and nobody has a mutable reference to it.
+        unsafe { &*place }
+    }
+
+    #[inline(never)]
+    fn grow(&self) {
+        // SAFETY: the size is not zero.
+        let chunk = unsafe { std::alloc::alloc(HEADED) };
+        assert!(!chunk.is_null());
+        let free = chunk.wrapping_add(size_of::<ChunkHeader>());
+        let header = ChunkHeader { before: self.last.get(), free, end: chunk.wrapping_add(HEADED.size()) };
+        // SAFETY: the chunk has room for the header, at a multiple of 8.
+        unsafe { chunk.cast::<ChunkHeader>().write(header) };
+        self.last.set(chunk.cast());
+    }
+}
+
 struct Parsed<'a> {
     last: Option<&'a Node<'a>>,
+}
+
+struct Marked<'a> {
+    last: Option<&'a Mark<'a>>,
 }
 
 fn main() {
@@ -70,9 +127,15 @@ fn main() {
         list = Some(upward.alloc(Node { number, next: list, name: "static" }));
     }
     let parsed = Box::new(Parsed { last: list });
+    let headed: &Headed = Box::leak(Box::new(Headed { last: Cell::new(std::ptr::null_mut()) }));
+    let mut marks = None;
+    for number in 0..50 {
+        marks = Some(headed.alloc(Mark { number, line: number, before: marks }));
+    }
+    let marked = Box::new(Marked { last: marks });
     dmd::dump(&dump).expect("a dump");
     println!("ready");
     let mut rest = Vec::new();
     std::io::stdin().read_to_end(&mut rest).expect("standard input");
-    black_box((first, parsed, upward));
+    black_box((first, parsed, upward, headed, marked));
 }
