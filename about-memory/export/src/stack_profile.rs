@@ -171,6 +171,8 @@ pub struct ProfileFacts {
     pub duration: Option<Duration>,
     /// The time from the start of the recording to the heap's peak.
     pub peak: Option<Duration>,
+    /// The mean distance between the sampled points in bytes, if the amounts are estimates from a sample by bytes.
+    pub sample_bytes: Option<u64>,
 }
 
 /// Equal blocks, with their stack, their labels, their size, and an amount for each of [`StackProfile::values`].

@@ -82,6 +82,7 @@ fn describe(dump: &Dump, builder: &mut StackProfileBuilder) {
     facts.comment = format!("blocks{at}, recorded by DMD in the mode {}", dump.mode());
     facts.time = dump.time().map(Duration::from_secs);
     facts.peak = peak;
+    facts.sample_bytes = dump.sample().map(|sample| sample.mean);
     facts.duration = match dump.shown() {
         DumpTime::Peak => peak,
         _ => dump.statistics().and_then(|statistics| seconds(statistics.seconds)),

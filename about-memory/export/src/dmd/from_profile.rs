@@ -5,7 +5,8 @@ use dmd_analyze::{CallFrame, Dump, DumpBuilder, LoadedModule, Mode};
 use crate::stack_profile::{ProfileValue, StackProfile};
 
 /// Converts a profile with live blocks to a dump of mode live, and a profile with allocated blocks only to a dump of mode
-/// cumulative. Each block gets the mean size of its sample's blocks. `None` if the profile has neither blocks nor bytes,
+/// cumulative. Each block gets the mean size of its sample's blocks. If the profile names its sampling period in bytes,
+/// the amounts are marked as estimates. `None` if the profile has neither blocks nor bytes,
 /// or negative amounts.
 pub fn dump(profile: &StackProfile) -> Option<Dump> {
     let pair = |blocks, bytes| Some((profile.index_of(blocks)?, profile.index_of(bytes)?));
@@ -13,6 +14,9 @@ pub fn dump(profile: &StackProfile) -> Option<Dump> {
     let allocated = || pair(ProfileValue::AllocatedBlocks, ProfileValue::AllocatedBytes);
     let (mode, (blocks, bytes)) = live.or_else(|| Some((Mode::Cumulative, allocated()?)))?;
     let mut builder = DumpBuilder::new(mode);
+    if let Some(mean) = profile.facts().sample_bytes {
+        builder.sample(mean);
+    }
     for module in profile.modules() {
         builder.module(LoadedModule {
             path: module.path.clone(),
@@ -38,7 +42,7 @@ pub fn dump(profile: &StackProfile) -> Option<Dump> {
         });
         let stack = builder.stack(frames);
         // Profilers round small numbers of blocks down to 0.
-        builder.blocks(stack, blocks.max(1), bytes, 1.0);
+        builder.weighted_blocks(stack, blocks.max(1), bytes);
     }
     builder.finish().ok()
 }

@@ -168,6 +168,9 @@ struct ReadProfile<'b> {
     functions: Vec<ReadFunction>,
     time: i64,
     duration: i64,
+    /// The name and the unit of the amount that `period` counts.
+    period_type: (u64, u64),
+    period: i64,
 }
 
 #[derive(Clone, Copy)]
@@ -256,6 +259,11 @@ impl<'b> ReadProfile<'b> {
                 },
                 9 => profile.time = field.number(end)? as i64,
                 10 => profile.duration = field.number(end)? as i64,
+                11 => {
+                    let [name, unit] = numbers(field.message(end)?, [1, 2])?;
+                    profile.period_type = (name, unit);
+                }
+                12 => profile.period = field.number(end)? as i64,
                 _ => {}
             }
             Ok::<_, ImportError>(())
@@ -308,6 +316,9 @@ impl<'b> ReadProfile<'b> {
         };
         builder.facts().time = time(self.time);
         builder.facts().duration = time(self.duration);
+        let is_of_bytes = self.bytes(self.period_type.1)? == b"bytes";
+        let period = u64::try_from(self.period).ok().filter(|period| *period > 1 && is_of_bytes);
+        builder.facts().sample_bytes = period;
         let mut modules: Vec<(ReadMapping, ProfileModuleId)> = Vec::new();
         for mapping in &self.mappings {
             let id = builder.module(&self.text(mapping.path, left)?, &self.text(mapping.build_id, left)?);

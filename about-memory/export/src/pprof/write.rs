@@ -416,7 +416,7 @@ impl ProfileWriter<'_> {
         self.message.number(7, dropped);
         self.message.signed(9, nanoseconds(facts.time));
         self.message.signed(10, nanoseconds(facts.duration));
-        self.message.number(12, 1);
+        self.message.number(12, facts.sample_bytes.unwrap_or(1));
         self.message.number(13, comment);
         self.message.number(14, default);
         self.out.write_all(&self.message.0)?;

@@ -14,4 +14,6 @@ mod open_metrics;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod pprof;
+#[cfg(feature = "dmd")]
+mod profile_dumps;
 mod speedscope;

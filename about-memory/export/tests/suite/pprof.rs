@@ -11,7 +11,7 @@ use crate::inputs::{self, BEYOND, HOSTILE};
 
 /// The messages of `profile.proto`.
 #[allow(missing_docs, unreachable_pub, reason = "named as in the schema")]
-mod schema {
+pub mod schema {
     #[derive(Clone, PartialEq, prost::Message)]
     pub struct Profile {
         #[prost(message, repeated, tag = "1")]
@@ -76,6 +76,8 @@ mod schema {
         pub memory_start: u64,
         #[prost(uint64, tag = "3")]
         pub memory_limit: u64,
+        #[prost(uint64, tag = "4")]
+        pub file_offset: u64,
         #[prost(int64, tag = "5")]
         pub filename: i64,
         #[prost(int64, tag = "6")]

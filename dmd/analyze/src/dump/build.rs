@@ -1,6 +1,6 @@
 //! Makes a dump from stacks with sums, such as a profile of another program.
 
-use dmd_format::Mode;
+use dmd_format::{Mode, sample};
 
 use super::frame::CallFrame;
 use super::sample::ByteSample;
@@ -19,7 +19,8 @@ pub struct BuiltStack(DumpTraceId);
 #[derive(Debug)]
 pub struct DumpBuilder {
     dump: Dump,
-    recorded: u64,
+    /// The number of recorded blocks.
+    recorded: f64,
     bytes: f64,
     variance: f64,
 }
@@ -28,7 +29,7 @@ impl DumpBuilder {
     /// A dump without blocks.
     pub fn new(mode: Mode) -> Self {
         let dump = Dump { has_means: true, modules: Some(Vec::new()), ..Dump::empty(mode) };
-        Self { dump, recorded: 0, bytes: 0.0, variance: 0.0 }
+        Self { dump, recorded: 0.0, bytes: 0.0, variance: 0.0 }
     }
 
     /// Adds a program or library. Frames refer to it by its path.
@@ -63,11 +64,27 @@ impl DumpBuilder {
         if number == 0 {
             return;
         }
-        let (blocks, sizes) = (number as f64, bytes as f64);
-        self.recorded = self.recorded.saturating_add(number);
+        self.count(number as f64, bytes as f64, weight);
+        self.dump.blocks.extend(DumpBlock::with_mean_size(stack.0, number, bytes, weight));
+    }
+
+    /// Adds blocks of a stack whose sums are already estimates, if the dump is a sample; else like
+    /// [`blocks`](Self::blocks) with the weight 1.
+    pub fn weighted_blocks(&mut self, stack: BuiltStack, number: u64, bytes: u64) {
+        let Some(sample) = self.dump.sample.as_ref().filter(|_| number > 0) else {
+            return self.blocks(stack, number, bytes, 1.0);
+        };
+        let weight = sample::weight(bytes / number, sample.mean);
+        self.count(number as f64 / weight, bytes as f64 / weight, weight);
+        let blocks = DumpBlock::with_mean_size(stack.0, number, bytes, 1.0);
+        self.dump.blocks.extend(blocks.map(|block| DumpBlock { sampled: weight > 1.0, ..block }));
+    }
+
+    /// Counts recorded blocks and the sum of their sizes.
+    fn count(&mut self, blocks: f64, sizes: f64, weight: f64) {
+        self.recorded += blocks;
         self.bytes += sizes.max(blocks) * weight;
         self.variance += weight * (weight - 1.0) * sizes * sizes / blocks;
-        self.dump.blocks.extend(DumpBlock::with_mean_size(stack.0, number, bytes, weight));
     }
 
     /// Sets whether the end of the file is missing. Default: no.
@@ -91,7 +108,7 @@ impl DumpBuilder {
             return Err(AnalyzeError::Overflow("the profile".to_owned()));
         }
         if let Some(sample) = &mut dump.sample {
-            (sample.recorded, sample.standard_error) = (recorded, variance.sqrt());
+            (sample.recorded, sample.standard_error) = (recorded.round() as u64, variance.sqrt());
         }
         dump.measurements.counts = [dump.blocks.len(), dump.traces.len(), dump.frames.len()];
         Ok(dump)

@@ -206,7 +206,7 @@ impl HeapOverview {
         let count = |count: u128| blocks(i128::try_from(count).unwrap_or(i128::MAX));
         let mark = mark(self.sample.is_some());
         if self.is_cut {
-            f.write_str("The file is cut: functions have no names, and stacks may be missing.\n")?;
+            f.write_str("The file is cut: stacks may be missing, and functions may lack their names.\n")?;
         }
         if let Some(black_box) = &self.black_box {
             writeln!(f, "{black_box}")?;

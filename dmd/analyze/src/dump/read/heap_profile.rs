@@ -146,6 +146,7 @@ pub(super) fn read<R: Read>(
     // The number of frames of the last stack whose sums are not read yet.
     let mut open = None;
     let mut mappings = None;
+    let mut is_cut = false;
     while let Some(line) = next(&mut number)? {
         // A file without a line feed at its end is cut, and the last number may lack digits.
         let Some(line) = line.strip_suffix('\n').map(str::trim) else { break };
@@ -160,7 +161,7 @@ pub(super) fn read<R: Read>(
             break;
         }
         let read = if let Some(addresses) = line.strip_prefix('@') {
-            close(&mut profile, open.take());
+            is_cut |= close(&mut profile, open.take());
             profile.add_addresses(addresses).map(|frames| open = Some(frames))
         } else if let Some(sums) = line.strip_prefix("t*:") {
             match (Recorded::parse(sums), open.take()) {
@@ -185,15 +186,16 @@ pub(super) fn read<R: Read>(
         read.map_err(at(number))?;
         profile.check_count()?;
     }
-    close(&mut profile, open);
-    dump(profile, mappings)
+    is_cut |= close(&mut profile, open);
+    dump(profile, mappings, is_cut)
 }
 
-/// Removes the addresses of a stack whose sums are missing, because the file is cut.
-fn close(profile: &mut ProfileStacks<'_>, open: Option<usize>) {
+/// Removes the addresses of a stack whose sums are missing. Returns whether there was such a stack.
+fn close(profile: &mut ProfileStacks<'_>, open: Option<usize>) -> bool {
     if let Some(frames) = open {
         profile.addresses.truncate(profile.addresses.len() - frames);
     }
+    open.is_some()
 }
 
 /// Parses the first line. gperftools also writes the sum of all stacks into it.
@@ -266,12 +268,18 @@ impl ProfileMappings {
 }
 
 /// Makes the dump. A profile without a memory map is cut, because the map is its last part.
-fn dump(profile: ProfileStacks<'_>, mappings: Option<ProfileMappings>) -> Result<Dump, AnalyzeError> {
+fn dump(
+    profile: ProfileStacks<'_>,
+    mappings: Option<ProfileMappings>,
+    is_cut: bool,
+) -> Result<Dump, AnalyzeError> {
     let ProfileStacks { sampling, addresses, stacks, .. } = profile;
     let mut builder = DumpBuilder::new(Mode::Live);
-    builder.cut(mappings.is_none());
-    if let Sampling::Scaled(mean) = sampling {
-        builder.sample(mean);
+    builder.cut(is_cut || mappings.is_none());
+    match sampling {
+        Sampling::Scaled(mean) if mean > 0 => builder.sample(mean),
+        Sampling::Least(least) if least > 0.0 => builder.sample((least * 2.0) as u64),
+        _ => {}
     }
     let mappings = mappings.unwrap_or_default();
     let mut start = 0;
