@@ -186,7 +186,7 @@ pub static FAMILIES: [AllocatorFamily; 9] = [
         functions: RPMALLOC,
         usable_size: Some("malloc_usable_size"),
         unsupported: &["malloc_heap_*"],
-        inner: &["_rpmalloc_*"],
+        inner: &[],
         marker: "rpmalloc_",
         own_code: &["rpmalloc_", "rpaligned_", "_rpmalloc"],
         text: None,
