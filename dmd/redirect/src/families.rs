@@ -19,8 +19,8 @@ pub struct AllocatorFamily {
     /// Functions whose effect on blocks no hook can follow. If a program calls one of them, the allocator is not
     /// hooked. A name that ends in `*` stands for all names with this start, except for those in `functions`.
     pub unsupported: &'static [&'static str],
-    /// Functions that only the allocator's own functions call, at the end of their fast paths. Another caller contains a
-    /// copy of such a function. A name that ends in `*` stands for all names with this start.
+    /// Functions that only the allocator's own functions call, at the end of their fast paths. Another caller contains
+    /// a copy of such a function. A name that ends in `*` stands for all names with this start.
     pub inner: &'static [&'static str],
     /// The start of a name that each program with this allocator contains, and no other program.
     pub marker: &'static str,
@@ -47,8 +47,8 @@ impl AllocatorFamily {
             || rest.is_some_and(|rest| self.functions.iter().any(|function| function.is_named(rest)))
     }
 
-    /// Whether a symbol is data of the allocator. Functions in such data, such as mimalloc's list of functions that stay
-    /// in the file, are called by the allocator only.
+    /// Whether a symbol is data of the allocator. Only the allocator calls the functions in such data, for example in
+    /// mimalloc's list of functions that stay in the file.
     pub(crate) fn is_own_data(&self, symbol: &Symbol<'_>) -> bool {
         !symbol.is_function && symbol.name.starts_with(self.marker.as_bytes())
     }
@@ -186,7 +186,7 @@ pub static FAMILIES: [AllocatorFamily; 9] = [
         functions: RPMALLOC,
         usable_size: Some("malloc_usable_size"),
         unsupported: &["malloc_heap_*"],
-        inner: &["_rpmalloc_*"],
+        inner: &[],
         marker: "rpmalloc_",
         own_code: &["rpmalloc_", "rpaligned_", "_rpmalloc"],
         text: None,

@@ -166,8 +166,8 @@ pub(crate) const TCMALLOC: &[AllocatorFunction] = list(4);
 pub(crate) const GPERFTOOLS: &[AllocatorFunction] = list(5);
 /// Rust's own functions: each call of a `GlobalAlloc` passes through them.
 pub(crate) const RUST: &[AllocatorFunction] = list(6);
-/// The names that an allocator's functions may have in addition, if the allocator replaces the C library's `malloc`: the
-/// C library's functions, and the operators of C++.
+/// The names that an allocator's functions may have in addition, if the allocator replaces the C library's `malloc`:
+/// the C library's functions, and the operators of C++.
 pub(crate) const LIBRARY_NAMES: &[AllocatorFunction] = list(7);
 
 const JEMALLOC_CALLS: &[NamedCall] = &[
