@@ -214,6 +214,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "error",
             "print",
             "dump",
+            "kept",
             "recording",
             "names",
             "symbolize",

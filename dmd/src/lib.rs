@@ -108,7 +108,7 @@ cfg_if::cfg_if! {
             pub use crate::boundary::mapping_hooks::{ForgottenMapping, record_mapping};
             pub use crate::boundary::self_test::{Allocator, run as run_self_test};
             pub use crate::boundary::preload::{
-                PreloadRecording, begin_move, commit_move, forget, has_no_record, is_left_out, listen_if_asked, may_record,
+                PreloadRecording, begin_move, commit_move, forget, has_no_record, listen_if_asked, may_record,
                 add_linked_allocator, own_allocations, passes_by, passes_over, prepare_engine_threads, record, recording, roll_back_move,
                 allocation_failed, start_preloaded, start_threads, within_allocator,
             };

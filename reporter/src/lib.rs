@@ -119,8 +119,7 @@ pub mod __private {
     pub use crate::measure::stack_guard::apart;
     pub use crate::measure::stated::bytes;
     pub use crate::measure::{AddSizeOf, Edge, MallocSizeOfEach, Measurable, MeasurableIn, SkipReason};
-    #[cfg(target_os = "linux")]
-    pub use crate::platform::{BoundKind, MemoryBound, MemoryGroups, tightest_bound};
+    pub use crate::platform::limits;
     #[cfg(feature = "live")]
     pub use crate::platform::{ThreadHost, host_threads};
     pub use crate::reporting::isolation::contain;

@@ -12,8 +12,6 @@ mod linux;
 pub use c_malloc::CUsableSize;
 #[cfg(feature = "live")]
 pub use error::ListenError;
-#[cfg(target_os = "linux")]
-pub use linux::{BoundKind, MemoryBound, MemoryGroups, tightest_bound};
 #[cfg(all(target_os = "linux", feature = "live"))]
 pub use linux::{ThreadHost, host_threads};
 #[cfg(all(not(target_os = "linux"), feature = "live"))]
@@ -49,6 +47,12 @@ pub(crate) use sizes::{page_faults, resident_peak, statm};
 pub(crate) use unknown::*;
 #[cfg(all(feature = "live", not(target_os = "linux")))]
 pub(crate) use unknown_live::*;
+
+/// The limits of the process's memory. Only Linux has this module's items.
+pub mod limits {
+    #[cfg(target_os = "linux")]
+    pub use super::linux::{BoundKind, MemoryBound, MemoryGroups, tightest_bound};
+}
 
 /// Starts a thread. If a host provides the threads of this crate, the host starts the thread, and ignores the name.
 pub(crate) fn spawn(name: &str, run: Box<dyn FnOnce() + Send>) -> std::io::Result<()> {

@@ -52,6 +52,7 @@ mod dump;
 mod engine;
 mod error;
 mod firefox;
+pub mod kept;
 mod names;
 mod output;
 mod print;
@@ -63,11 +64,10 @@ pub mod symbolize;
 
 pub use coverage::{Coverage, CoverageKey, ModuleCoverage, SuggestedSite, Suggestion, Suggestions};
 pub use dmd_format::Mode;
-pub use dmd_format::kept_dump::KeptDumpName;
 pub use dump::{
-    BlackBoxDump, BuiltStack, ByteSample, CallFrame, Dump, DumpAllocator, DumpBuilder, DumpPeak,
-    DumpReadOptions, DumpStatistics, DumpTime, LoadedModule, ReportFaultKind, ScannedBlock, is_heap_profile,
-    read, read_from, read_with,
+    BuiltStack, ByteSample, CallFrame, Dump, DumpAllocator, DumpBuilder, DumpPeak, DumpReadOptions,
+    DumpStatistics, DumpTime, LoadedModule, ReportFaultKind, ScannedBlock, is_heap_profile, read, read_from,
+    read_with,
 };
 pub use engine::{dark_matter, image};
 pub use error::AnalyzeError;

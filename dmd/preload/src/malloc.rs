@@ -11,8 +11,7 @@ use std::io;
 
 use engine::__private::{
     Allocator, OLDER_BLOCKS, PreloadRecording, SizeOf, allocation_failed, begin_move, commit_move, forget,
-    has_no_record, is_engine_thread, is_left_out, is_recorded, passes_by, passes_over, record, recording,
-    roll_back_move,
+    has_no_record, is_engine_thread, is_recorded, passes_by, passes_over, record, recording, roll_back_move,
 };
 
 use crate::real::AllocatingFunction;
@@ -72,15 +71,6 @@ pub(crate) fn recorded_with(
     block
 }
 
-/// Passes on a block that the sample leaves out, or null.
-#[inline(always)]
-fn left_out(block: *mut c_void, requested: usize) -> *mut c_void {
-    if block.is_null() {
-        refused(requested);
-    }
-    block
-}
-
 /// Lets a black box write a dump before the program sees that there is no memory.
 #[cold]
 #[inline(never)]
@@ -105,18 +95,6 @@ pub(crate) fn stay_on_the_stack() {
 /// The function has no precondition.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
-    if passes_over(bytes) {
-        // SAFETY: the real functions are known: this thread has recorded in a session of sampling.
-        return left_out(unsafe { real::malloc(bytes) }, bytes);
-    }
-    // This is a jump, so that the frame of the hook is the innermost one.
-    malloc_recorded(bytes)
-}
-
-/// Like [`malloc`], for a block that may be recorded. It is a separate function, so that `malloc` itself saves few
-/// registers.
-#[inline(never)]
-extern "C" fn malloc_recorded(bytes: usize) -> *mut c_void {
     if needs_own_memory() {
         return bootstrap::alloc(bytes, 1);
     }
@@ -244,20 +222,6 @@ pub(crate) unsafe extern "C" fn reallocarray(block: *mut c_void, count: usize, b
 /// The block is null or live, and is not used after the call.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
-    if is_left_out(block) && !bootstrap::owns(block) {
-        // SAFETY: the real functions are known: this thread has recorded in a session of sampling. The program passes
-        // null or a live block that it does not use again.
-        unsafe { real::free(block) }
-        return stay_on_the_stack();
-    }
-    // SAFETY: the program passes null or a live block that it does not use again.
-    unsafe { free_any(block) }
-    stay_on_the_stack();
-}
-
-/// Like [`free`], for any block. It is a separate function, so that `free` itself saves no registers.
-#[inline(never)]
-unsafe fn free_any(block: *mut c_void) {
     if block.is_null() || bootstrap::owns(block) || needs_own_memory() {
         return;
     }

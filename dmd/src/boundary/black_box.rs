@@ -17,7 +17,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use dmd_format::kept_dump::{DumpReason, KeptDumpName, LifeSign};
-use memory_reporter::__private::{BoundKind, MemoryBound, MemoryGroups, tightest_bound};
+use memory_reporter::__private::limits::{BoundKind, MemoryBound, MemoryGroups, tightest_bound};
 
 use crate::dump::kept::KeptFolder;
 use crate::dump::{self, BlackBoxFacts};

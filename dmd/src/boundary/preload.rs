@@ -147,13 +147,6 @@ pub fn passes_over(requested: usize) -> bool {
     ENGINE.passes_over(requested)
 }
 
-/// Whether this thread samples by bytes, and the sample does not have this block. Then the real functions are known, and
-/// this is not an engine thread.
-#[inline(always)]
-pub fn is_left_out(block: *mut c_void) -> bool {
-    ENGINE.is_left_out(block.addr())
-}
-
 /// Whether it is certain that the library has no record of this block.
 #[inline(always)]
 pub fn has_no_record(block: *mut c_void) -> bool {

@@ -39,14 +39,6 @@ impl Engine {
             && count_down(slot, requested)
     }
 
-    /// Whether this thread has recorded in the current session of sampling by bytes, and no sampled block starts at this
-    /// address. A hook that finds this needs no other check: in such a session, the real functions are known, and engine
-    /// threads record nothing.
-    #[inline(always)]
-    pub(crate) fn is_left_out(&self, address: usize) -> bool {
-        slot().session.get() == self.session.load(Ordering::Relaxed) && !SAMPLED.may_have(address)
-    }
-
     /// Whether it is certain that the engine has no record of this block.
     #[inline(always)]
     pub(crate) fn has_no_record(&self, address: usize) -> bool {

@@ -7,7 +7,7 @@
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::system::errno::keeping_errno;
-use crate::system::memory;
+use crate::system::mapping;
 use crate::system::slot::slot;
 
 /// The size of the stack. See [`own_stack`](super::own_stack) for what a dump needs.
@@ -37,7 +37,7 @@ pub(crate) fn prepare() -> bool {
     if START.load(Ordering::Acquire) != 0 {
         return true;
     }
-    let start = memory::map_for_dump(STACK + PAGES);
+    let start = mapping::map_pages(STACK + PAGES);
     if start.is_null() {
         return false;
     }

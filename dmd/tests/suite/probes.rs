@@ -82,7 +82,10 @@ fn each_file_has_each_note_once() {
         );
         let section = |name: &str| sections.iter().find(|(found, ..)| found == name).unwrap();
         let (code, counters) = (section(".text"), section(".probes"));
-        let base = section(".stapsdt.base").1;
+        // A linker may drop the section of the base, since no code refers to it. Then readers use the addresses as they
+        // are.
+        let base =
+            sections.iter().find(|(found, ..)| found == ".stapsdt.base").map_or(0, |(_, start, ..)| *start);
         for note in &notes {
             let within =
                 |(_, start, _, size): &ElfSection, address| (*start..start + *size as u64).contains(&address);

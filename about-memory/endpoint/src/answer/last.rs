@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use dmd_analyze::KeptDumpName;
+use dmd_analyze::kept::KeptDumpName;
 use memory_reporter::__private::process_start;
 use memory_reporter::engine_abi::black_box_folder;
 

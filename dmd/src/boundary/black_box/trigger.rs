@@ -5,7 +5,7 @@
 use core::time::Duration;
 
 use dmd_format::kept_dump::DumpReason;
-use memory_reporter::__private::{BoundKind, MemoryBound};
+use memory_reporter::__private::limits::{BoundKind, MemoryBound};
 
 /// What the box sees at one time.
 #[derive(Clone, Copy, Debug)]
@@ -152,7 +152,7 @@ impl DumpTrigger {
 mod tests {
     use super::{DumpTrigger, MemoryLook, NANOSECONDS};
     use dmd_format::kept_dump::DumpReason;
-    use memory_reporter::__private::{BoundKind, MemoryBound};
+    use memory_reporter::__private::limits::{BoundKind, MemoryBound};
 
     const LIMIT: u64 = 1 << 30;
 

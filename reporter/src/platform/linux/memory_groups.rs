@@ -357,7 +357,7 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use super::{GroupFile, MemoryGroups, StatKey};
-    use crate::platform::{BoundKind, tightest_bound};
+    use crate::platform::limits::{BoundKind, tightest_bound};
 
     /// A folder with the files of groups and the kernel's lists.
     struct Kernel {
