@@ -11,6 +11,7 @@ use memory_reporter::{
     CollectOptions, MemoryReporter, Reports, collect_reports,
     pressure::on_memory_pressure,
     register_strong,
+    scopes::{Scope, ScopeError},
     tags::Tag,
     watching::{GarbageCollectionCycle, on_garbage_collection, register_nursery},
 };
@@ -30,10 +31,11 @@ fn uses_all(round: usize) -> bool {
     let hooks = (on_memory_pressure(|| ()), on_garbage_collection(|_| ()));
     let nursery = register_nursery([0_u8; 4].as_ptr_range());
     let tag = Tag::new(format!("explicit/fork/{}", round % 50));
+    let is_exact = Scope::named("fork").run(|| Scope::measure(|| vec![1_u8; 10])).1.figures().is_ok();
     GarbageCollectionCycle::begin("a collector", "a test").end();
     let set = collect_reports(&CollectOptions::new());
     drop((registration, hooks, nursery));
-    tag != Tag::NONE && set.iter().any(|report| report.path == "in-child")
+    is_exact && tag != Tag::NONE && set.iter().any(|report| report.path == "in-child")
 }
 
 #[test]
@@ -71,4 +73,24 @@ fn a_child_collects_whatever_the_parent_s_threads_do() {
         bad
     });
     assert_eq!(bad, 0, "of 300 children");
+}
+
+#[test]
+fn a_child_does_not_guess_the_figures_of_its_parent_s_scope() {
+    let _alone = alone();
+    let (kept, measured) = Scope::measure(|| vec![1_u8; 10]);
+    let parent = std::process::id();
+    // SAFETY: the child only reads figures, and ends without the code of other threads.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let is_error = measured.scope().figures() == Err(ScopeError::OtherProcess { process: parent });
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(if is_error { 0 } else { 1 }) };
+    }
+    let mut status = 0;
+    // SAFETY: `status` has room for the status of this process's child.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0);
+    assert_eq!(measured.scope().figures().map(|figures| figures.retained_bytes), Ok(10));
+    drop(kept);
 }

@@ -1,0 +1,5 @@
+//! The system's allocator alone.
+
+fn main() {
+    scope_benches::bench("system", |work| work());
+}
