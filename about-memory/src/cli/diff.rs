@@ -88,7 +88,8 @@ impl DiffCommand {
             }
             self.refuse_view_except(&["--verbose"], "pprof profiles")?;
             self.heaps.refuse_resident("pprof profiles")?;
-            return profiles::run(&self.first, &self.second, self.json, self.reading.max_bytes());
+            let (limit, max_bytes) = (self.heaps.limit(), self.reading.max_bytes());
+            return profiles::run(&self.first, &self.second, self.json, limit, max_bytes);
         }
         let filter = self.view.filter()?;
         let options = self.normalize.iter().cloned().fold(DiffOptions::new(), DiffOptions::normalize);

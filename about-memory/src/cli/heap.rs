@@ -373,6 +373,11 @@ impl AmountTable {
     }
 }
 
+/// Returns the number of some rows, and the sums of their blocks and bytes.
+fn sums(rows: impl Iterator<Item = (u64, u128)>) -> (usize, u64, u128) {
+    rows.fold((0, 0, 0), |(rows, blocks, bytes), row| (rows + 1, blocks + row.0, bytes + row.1))
+}
+
 pub(super) fn size(amount: u64) -> String {
     bytes(amount.into())
 }

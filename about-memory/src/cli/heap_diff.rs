@@ -20,8 +20,8 @@ const STACKS: usize = 10;
 pub(crate) struct HeapDiff {
     #[command(flatten)]
     when: BlockTime,
-    /// Show at most this many rows of each table. For dumps and recordings: a row is a stack. [default: 10; all with
-    /// --json]
+    /// Show at most this many rows of each table. For dumps, recordings and profiles: a row is a stack. [default: 10; 20
+    /// for profiles; all with --json]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Show resident memory. For dumps: its changes by owner, and for each stack.
@@ -35,6 +35,11 @@ impl HeapDiff {
     /// Whether the user asks for resident bytes.
     pub(super) fn resident(&self) -> bool {
         self.resident
+    }
+
+    /// The largest number of rows, if the user chose one.
+    pub(super) fn limit(&self) -> Option<usize> {
+        self.limit
     }
 
     /// Fails if `--resident` is given. `sources` names the files in the error: files without resident bytes.

@@ -46,6 +46,9 @@ pub(crate) struct SeriesCommand {
     /// The unit of bytes.
     #[arg(long, value_name = "UNITS", default_value = "mb")]
     units: UnitsName,
+    /// Show at most this many rows of each table. [default: all]
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
     /// Write JSON instead of text. The JSON contains each path with its amount in each file.
     #[arg(long)]
     json: bool,
@@ -86,16 +89,25 @@ impl SeriesCommand {
         series.missing().for_each(|path| say(&format!("{path}: no file has a report with this path")));
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
         let written = if self.json {
-            write_json(&mut out, &series)
+            write_json(&mut out, &series, self.limit.unwrap_or(usize::MAX))
         } else {
-            write_text(&mut out, &series, self.units.units())
+            write_text(&mut out, &series, self.units.units(), self.limit)
         };
         written.and_then(|()| out.flush()).map_err(Failure::Output)
     }
 }
 
-fn write_text(mut out: impl Write, series: &Series, units: ByteUnits) -> io::Result<()> {
-    write!(out, "{}", series.text().units(units))
+fn write_text(
+    mut out: impl Write,
+    series: &Series,
+    units: ByteUnits,
+    limit: Option<usize>,
+) -> io::Result<()> {
+    let text = series.text().units(units);
+    match limit {
+        Some(rows) => write!(out, "{}", text.limit(rows)),
+        None => write!(out, "{text}"),
+    }
 }
 
 #[derive(Serialize)]
@@ -106,16 +118,20 @@ struct JsonRow<'s> {
     amounts: &'s [Option<i128>],
 }
 
-fn write_json(mut out: impl Write, series: &Series) -> io::Result<()> {
-    out.write_all(b"{\n \"files\": ")?;
+/// Writes at most `most` rows, and the number of the other rows. Rows with different units, and rows below other rows,
+/// have no sum.
+fn write_json(mut out: impl Write, series: &Series, most: usize) -> io::Result<()> {
+    out.write_all(b"{\n \"version\": 1,\n \"files\": ")?;
     serde_json::to_writer(&mut out, series.reports())?;
     out.write_all(b",\n \"rows\": [")?;
     let mut before = "\n  ";
-    for row in series.rows() {
+    let rows = series.rows();
+    let rest = rows.len().saturating_sub(most);
+    for row in rows.into_iter().take(most) {
         out.write_all(before.as_bytes())?;
         let (process, path, units, amounts) = (row.process, row.path, row.units.to_string(), row.amounts);
         serde_json::to_writer(&mut out, &JsonRow { process, path, units, amounts })?;
         before = ",\n  ";
     }
-    out.write_all(b"\n ]\n}\n")
+    write!(out, "\n ],\n \"rest\": {{\"rows\": {rest}}}\n}}\n")
 }

@@ -19,12 +19,13 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 pub struct SeriesText<'s> {
     series: &'s Series,
     units: ByteUnits,
+    limit: usize,
 }
 
 impl Series {
     /// Returns the series as a table.
     pub fn text(&self) -> SeriesText<'_> {
-        SeriesText { series: self, units: ByteUnits::Mb }
+        SeriesText { series: self, units: ByteUnits::Mb, limit: usize::MAX }
     }
 }
 
@@ -33,6 +34,13 @@ impl SeriesText<'_> {
     #[must_use]
     pub fn units(mut self, units: ByteUnits) -> Self {
         self.units = units;
+        self
+    }
+
+    /// Sets the maximum number of rows. Default: all.
+    #[must_use]
+    pub fn limit(mut self, rows: usize) -> Self {
+        self.limit = rows;
         self
     }
 
@@ -82,10 +90,12 @@ impl fmt::Display for SeriesText<'_> {
         for (i, report) in self.series.reports().iter().enumerate() {
             writeln!(f, "[{}] {}", i + 1, crate::escape(report))?;
         }
-        let rows = self.series.rows();
+        let mut rows = self.series.rows();
+        let more = rows.len().saturating_sub(self.limit);
         if rows.is_empty() {
             return f.write_str("No results found.\n");
         }
+        rows.truncate(self.limit);
         let headings = self.headings();
         let cells: Vec<_> = rows.iter().map(|row| self.cells(row)).collect();
         let width = |column: usize| {
@@ -111,6 +121,9 @@ impl fmt::Display for SeriesText<'_> {
             let mut name = String::new();
             push_name(&mut name, row.path);
             writeln!(f, "{bars}  {name}")?;
+        }
+        if more > 0 {
+            writeln!(f, "\n... and {more} more; see --limit")?;
         }
         match self.series.tiny() {
             0 => Ok(()),

@@ -15,6 +15,7 @@ mod heap_pages;
 mod heaptrack;
 mod hostile;
 mod html;
+mod json_output;
 mod json_schema;
 mod kinds;
 #[cfg(target_os = "linux")]

@@ -1,5 +1,7 @@
 //! `about-memory mcp`: the protocol, the tools, paging, and hostile input, through standard input and output.
 
+#[cfg(target_os = "linux")]
+mod cases;
 mod hostile;
 mod paging;
 mod protocol;

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::json_output::assert_described;
 use crate::recordings::{about_memory, fails, stdout};
 
 /// Returns the path of a program of the crate typed-heap.
@@ -92,6 +93,11 @@ fn a_dump_has_types_waste_and_holders() {
     assert!(lines.next().unwrap().ends_with("  50 blocks  typed_heap_victim::Node"), "{text}");
     assert!(lines.next().unwrap().ends_with("more; see --limit"), "{text}");
     let json: Value = serde_json::from_str(&stdout(&["types", &dump, "--json"])).unwrap();
+    assert_described("heap-types", &json);
+    let cut: Value = serde_json::from_str(&stdout(&["types", &dump, "--limit", "2", "--json"])).unwrap();
+    assert_described("heap-types", &cut);
+    let shown: u64 = cut["types"].as_array().unwrap().iter().map(|row| row["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(shown + cut["rest"]["bytes"].as_u64().unwrap(), json["bytes"].as_u64().unwrap());
     assert_eq!(json["wrongSizes"], 0);
     let types = json["types"].as_array().unwrap();
     assert!(types.iter().any(|row| row["type"] == "[typed_heap_victim::User]" && row["blocks"] == 1));
@@ -109,6 +115,7 @@ fn a_dump_has_types_waste_and_holders() {
     let list = "  49 blocks  typed_heap_victim::Node.next.Some";
     assert!(lines.next().unwrap().ends_with(list), "{text}");
     let fields: Value = serde_json::from_str(&stdout(&["types", &dump, "--by", "field", "--json"])).unwrap();
+    assert_described("heap-fields", &fields);
     assert_eq!(fields["bytes"], json["bytes"]);
     let session = fields["fields"].as_array().unwrap().iter().find(|row| row["field"] == "[].session");
     let session = session.unwrap();
@@ -128,6 +135,7 @@ fn a_dump_has_types_waste_and_holders() {
     let text = stdout(&["waste", &dump]);
     assert!(text.contains("waiting: [u16]: capacity beyond length of 128 B, 4% full\n"), "{text}");
     let json: Value = serde_json::from_str(&stdout(&["waste", &dump, "--json"])).unwrap();
+    assert_described("heap-waste", &json);
     let row = |name| json["types"].as_array().unwrap().iter().find(|row| row["type"] == name).unwrap();
     let table = row("table (u32, u64)");
     assert_eq!(
@@ -144,6 +152,7 @@ fn a_dump_has_types_waste_and_holders() {
     assert!(text.starts_with("0 B in 0 blocks are copies of the contents of another block\n"), "{text}");
     assert!(text.contains("of strings and bytes cannot be compared"), "{text}");
     let json: Value = serde_json::from_str(&stdout(&["waste", &dump, "--duplicates", "--json"])).unwrap();
+    assert_described("heap-duplicates", &json);
     assert!(
         json["unknownBlocks"].as_u64() >= Some(4) && json["duplicates"] == Value::Array(vec![]),
         "{json}"
@@ -155,6 +164,7 @@ fn a_dump_has_types_waste_and_holders() {
         "{text}"
     );
     let json: Value = serde_json::from_str(&stdout(&["why", &dump, "[u16]", "--json"])).unwrap();
+    assert_described("heap-why", &json);
     let chain: Vec<_> = json["chain"].as_array().unwrap().iter().map(|link| &link["name"]).collect();
     assert_eq!(
         chain,
@@ -191,6 +201,7 @@ fn tasks_are_at_their_awaits() {
     assert!(stdout(&["tasks", &dump, "--limit", "2"]).ends_with("  ... and 4 more; see --limit\n"));
 
     let json: Value = serde_json::from_str(&stdout(&["tasks", &dump, "--json"])).unwrap();
+    assert_described("heap-tasks", &json);
     let rows = json["rows"].as_array().unwrap();
     let receives = |row: &&Value| row["awaits"][1]["future"] == "typed_heap_tasks::{impl#0}::receive";
     let row = rows.iter().find(receives).unwrap();

@@ -150,6 +150,10 @@ impl BlockSums {
         self.swapped += other.swapped;
         self.untouched += other.untouched;
     }
+
+    pub(crate) fn subtract(&mut self, other: Self) {
+        self.add(other.times(-1));
+    }
 }
 
 /// Blocks with the same stacks.

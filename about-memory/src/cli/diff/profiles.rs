@@ -58,6 +58,7 @@ pub(super) fn run(
     first: &InputArgument,
     second: &InputArgument,
     json: bool,
+    limit: Option<usize>,
     max_bytes: u64,
 ) -> Result<(), Failure> {
     let limits = DumpLimits::with_max_bytes(max_bytes);
@@ -98,8 +99,8 @@ pub(super) fn run(
     changes.sort_by_key(|(_, amounts)| core::cmp::Reverse(StackAmounts::change(amounts.bytes).abs()));
     let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let written = match json {
-        true => write_json(&mut out, &columns, &total, &changes),
-        false => write_text(&mut out, &columns, &total, &changes),
+        true => write_json(&mut out, &columns, &total, &changes, limit.unwrap_or(usize::MAX)),
+        false => write_text(&mut out, &columns, &total, &changes, limit.unwrap_or(SHOWN)),
     };
     written.and_then(|()| out.flush()).map_err(Failure::Output)
 }
@@ -195,6 +196,7 @@ fn write_text(
     columns: &SharedColumns,
     total: &StackAmounts,
     changes: &[(&LabelledStack, &StackAmounts)],
+    most: usize,
 ) -> io::Result<()> {
     let StackAmounts { bytes, blocks } = *total;
     writeln!(
@@ -208,7 +210,7 @@ fn write_text(
     if columns.blocks.is_some() {
         writeln!(out, "blocks: {} -> {} ({:+})", blocks[0], blocks[1], StackAmounts::change(blocks))?;
     }
-    for ((stack, labels), amounts) in changes.iter().take(SHOWN) {
+    for ((stack, labels), amounts) in changes.iter().take(most) {
         write!(out, "\n{:+} bytes", StackAmounts::change(amounts.bytes))?;
         if columns.blocks.is_some() {
             write!(out, ", {:+} blocks", StackAmounts::change(amounts.blocks))?;
@@ -221,10 +223,9 @@ fn write_text(
             writeln!(out, "    {}", escape(frame))?;
         }
     }
-    if changes.len() > SHOWN {
-        let rest: i128 =
-            changes[SHOWN..].iter().map(|(_, amounts)| StackAmounts::change(amounts.bytes)).sum();
-        writeln!(out, "\n{rest:+} bytes in {} other stacks; --json shows all stacks", changes.len() - SHOWN)?;
+    if changes.len() > most {
+        let rest: i128 = changes[most..].iter().map(|(_, amounts)| StackAmounts::change(amounts.bytes)).sum();
+        writeln!(out, "\n{rest:+} bytes in {} other stacks; --json shows all stacks", changes.len() - most)?;
     }
     Ok(())
 }
@@ -234,15 +235,17 @@ fn write_json(
     columns: &SharedColumns,
     total: &StackAmounts,
     changes: &[(&LabelledStack, &StackAmounts)],
+    most: usize,
 ) -> io::Result<()> {
     let StackAmounts { bytes: [first, second], .. } = total;
     write!(
         out,
-        "{{\n \"value\": \"{}\",\n \"first\": {first},\n \"second\": {second},\n \"changes\": [",
+        "{{\n \"version\": 1,\n \"value\": \"{}\",\n \"first\": {first},\n \"second\": {second},\n \"changes\": [",
         columns.value.name()
     )?;
     let mut before = "\n  ";
-    for ((stack, labels), amounts) in changes {
+    let (shown, rest) = changes.split_at(changes.len().min(most));
+    for ((stack, labels), amounts) in shown {
         out.write_all(before.as_bytes())?;
         let [first, second] = amounts.bytes;
         let labels = labels.iter().map(|(name, value)| (*name, &**value)).collect();
@@ -250,5 +253,8 @@ fn write_json(
         serde_json::to_writer(&mut out, &StackChange { first, second, change, blocks, labels, stack })?;
         before = ",\n  ";
     }
-    out.write_all(b"\n ]\n}\n")
+    let sum = |time: usize| rest.iter().map(|(_, amounts)| amounts.bytes[time]).sum::<i128>();
+    let (changes, first, second) = (rest.len(), sum(0), sum(1));
+    write!(out, "\n ],\n \"rest\": {{\"changes\": {changes}, \"first\": {first}, \"second\": {second}, ")?;
+    write!(out, "\"change\": {}}}\n}}\n", second - first)
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use typed_heap::{AwaitedFuture, HeapTasks, TaskBranch, TaskRow};
 
 use super::super::Failure;
-use super::{AmountTable, HeapInput, LINE, NO_FIELDS, about, left_out, print, size};
+use super::{AmountTable, HeapInput, LINE, NO_FIELDS, about, left_out, print, size, sums};
 
 pub(crate) const EXAMPLES: &str = about!(
     "\
@@ -91,7 +91,11 @@ impl TasksCommand {
             })
         };
         let rows: Vec<_> = tasks.rows.iter().take(self.heap.rows()).map(row).collect();
+        let rest = tasks.rows.iter().skip(self.heap.rows());
+        let (count, of_tasks, bytes) = sums(rest.map(|row| (row.tasks, row.bytes.into())));
         let all = json!({
+            "version": 1,
+            "rest": { "rows": count, "tasks": of_tasks, "bytes": bytes },
             "tasks": is_known.then_some(tasks.tasks),
             "bytes": is_known.then_some(tasks.bytes),
             "retainedBytes": is_known.then_some(tasks.retained_bytes),

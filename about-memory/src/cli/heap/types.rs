@@ -12,7 +12,9 @@ use super::super::Failure;
 use super::super::dump_limits::DumpLimits;
 use super::super::input::InputArgument;
 use super::super::symbols::SymbolSearch;
-use super::{AmountTable, HeapInput, NO_FIELDS, TypedHeapReader, about, counted, left_out, print, size};
+use super::{
+    AmountTable, HeapInput, NO_FIELDS, TypedHeapReader, about, counted, left_out, print, size, sums,
+};
 
 pub(crate) const EXAMPLES: &str = about!(
     "\
@@ -105,7 +107,10 @@ impl TypesCommand {
             })
         };
         let rows: Vec<_> = fields.iter().take(self.heap.rows()).map(row).collect();
-        format!("{:#}\n", json!({ "bytes": all, "fields": rows }))
+        let rest = fields.iter().skip(self.heap.rows());
+        let (count, blocks, bytes) = sums(rest.map(|field| (field.count, field.shallow_size)));
+        let rest = json!({ "rows": count, "blocks": blocks, "bytes": bytes });
+        format!("{:#}\n", json!({ "version": 1, "bytes": all, "fields": rows, "rest": rest }))
     }
 
     fn text(&self, heap: &TypedHeap<'_>) -> String {
@@ -161,7 +166,11 @@ impl TypesCommand {
         let pair = |(stack, owner, pointers)| json!({"stack": stack, "owner": owner, "pointers": pointers});
         let disagreements: Vec<_> = agreement.disagreements().map(pair).collect();
         let merged: Vec<_> = agreement.merged().map(pair).collect();
+        let rest = census.rows.iter().skip(self.heap.rows());
+        let (count, blocks, bytes) = sums(rest.map(|row| (row.blocks, row.bytes.into())));
         let all = json!({
+            "version": 1,
+            "rest": { "rows": count, "blocks": blocks, "bytes": bytes },
             "blocks": census.blocks,
             "bytes": census.bytes,
             "typedBlocks": census.typed_blocks,

@@ -5,7 +5,7 @@ use serde_json::json;
 use typed_heap::{DuplicateRow, Duplicates, HeapWaste, WasteKind, WasteRow};
 
 use super::super::Failure;
-use super::{AmountTable, HeapInput, NO_FIELDS, about, counted, left_out, print, size};
+use super::{AmountTable, HeapInput, NO_FIELDS, about, counted, left_out, print, size, sums};
 
 pub(crate) const EXAMPLES: &str = about!(
     "\
@@ -91,7 +91,11 @@ impl WasteCommand {
             })
         };
         let rows: Vec<_> = found.rows.iter().take(self.heap.rows()).map(row).collect();
+        let rest = found.rows.iter().skip(self.heap.rows());
+        let (count, blocks, bytes) = sums(rest.map(|row| (row.blocks, row.bytes.into())));
         let all = json!({
+            "version": 1,
+            "rest": { "rows": count, "blocks": blocks, "bytes": bytes },
             "blocks": found.blocks,
             "bytes": found.bytes,
             "unknownBlocks": found.unknown_blocks,
@@ -137,7 +141,12 @@ impl WasteCommand {
             })
         };
         let rows: Vec<_> = waste.rows.iter().take(self.heap.rows()).map(row).collect();
+        let rest = || waste.rows.iter().skip(self.heap.rows());
+        let (count, blocks, bytes) = sums(rest().map(|row| (row.blocks, row.bytes.into())));
+        let (_, _, unused) = sums(rest().map(|row| (row.blocks, row.unused_bytes.into())));
         let all = json!({
+            "version": 1,
+            "rest": { "rows": count, "blocks": blocks, "bytes": bytes, "unusedBytes": unused },
             "bytes": all,
             "unusedBytes": is_known.then_some(waste.unused_bytes),
             "unknownBlocks": waste.unknown_blocks,

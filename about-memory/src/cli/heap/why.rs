@@ -9,7 +9,7 @@ use typed_heap::{ChainLink, HolderRow, TypedHeap};
 
 use super::super::Failure;
 use super::type_spelling::TypeSpelling;
-use super::{AmountTable, HeapInput, about, counted, left_out, print, size};
+use super::{AmountTable, HeapInput, about, counted, left_out, print, size, sums};
 
 pub(crate) const EXAMPLES: &str = about!(
     "\
@@ -116,7 +116,11 @@ impl WhyCommand {
         let row = |row: &HolderRow| json!({"name": row.name, "blocks": row.blocks, "bytes": row.bytes});
         let link = |holder: &ChainLink| json!({"name": holder.name, "address": holder.block.map(address)});
         let limit = self.heap.rows();
+        let rest = answer.holders.iter().skip(limit);
+        let (count, blocks, bytes) = sums(rest.map(|row| (row.blocks, row.bytes.into())));
         let all = json!({
+            "version": 1,
+            "rest": { "rows": count, "blocks": blocks, "bytes": bytes },
             "what": self.what,
             "blocks": answer.blocks.len(),
             "bytes": answer.bytes(),

@@ -14,10 +14,11 @@ use crate::records::{Analysis, BlockSums, CutStackId, KindSection, RecordTable, 
 ///   peak. For a sample by bytes, `sampleBytes` is its mean distance.
 /// - `total`: sums.
 /// - `kinds`: each with `kind`, sums, `records` (the number of records without filters), `shown`, the list of records,
-///   and `tables`, if tables were requested. A record has sums, `sizes` (pairs of usable size and count, as in the
+///   `rest` (the sums of the records beyond the limit, with their number as `records`), and `tables`, if tables were
+///   requested. A record has sums, `sizes` (pairs of usable size and count, as in the
 ///   text), `addresses` (scan mode), and the stacks `allocatedAt` and `reportedAt`, innermost frame first. At the peak
 ///   of a dump, a record of several blocks has an empty list `sizes`, and `meanSize`. A table has `by`, `rows` (the
-///   number of all rows), and `shown`, the list of rows, each with `name` and sums.
+///   number of all rows), `shown`, the list of rows, each with `name` and sums, and `rest`, the sums of all other rows.
 /// - `reportFaults`, if reporters reported pointers without a live block: `kind` (`not-heap`, `interior` or `freed`),
 ///   `path`, `count`, the first `address`, the function `reporter` with its `place`, and the stack `reportedAt`.
 /// - `memory`, if requested: the resident memory of the process in `rows`, each with `owner`, `name`, `resident` and
@@ -87,7 +88,11 @@ impl AnalysisJson<'_> {
         self.sums(f, section.sums, section.estimated)?;
         write!(f, ", \"records\": {}, \"shown\": [", section.all)?;
         list(f, &section.records, "\n   ", |f, record| self.record(f, record))?;
-        f.write_str("]")?;
+        let mut rest = section.sums;
+        section.records.iter().for_each(|record| rest.subtract(record.sums));
+        write!(f, "], \"rest\": {{\"records\": {}, ", section.kept - section.records.len())?;
+        self.sums(f, rest, section.estimated)?;
+        f.write_str("}")?;
         if !section.tables.is_empty() {
             f.write_str(", \"tables\": [")?;
             list(f, &section.tables, "\n   ", |f, table| self.table(f, table))?;
@@ -129,7 +134,9 @@ impl AnalysisJson<'_> {
             self.sums(f, row.sums, row.estimated)?;
             f.write_str("}")
         })?;
-        f.write_str("]}")
+        write!(f, "], \"rest\": {{\"rows\": {}, ", table.all - table.rows.len())?;
+        self.sums(f, table.rest, self.0.estimated)?;
+        f.write_str("}}")
     }
 
     fn sums(&self, f: &mut fmt::Formatter<'_>, sums: BlockSums, estimated: bool) -> fmt::Result {

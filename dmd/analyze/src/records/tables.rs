@@ -22,6 +22,8 @@ pub(crate) struct RecordTable {
     pub(crate) rows: Vec<TableRow>,
     /// The number of rows without the limit.
     pub(crate) all: usize,
+    /// The sums of the rows beyond the limit. In a table of frames, a block counts in each of its rows.
+    pub(crate) rest: BlockSums,
     /// The sums of blocks whose type is known, partly known, and unknown; empty except for [`TableKey::Type`].
     pub(crate) parts: Vec<TableRow>,
 }
@@ -202,8 +204,10 @@ impl<K: Hash + Eq> TableRows<K> {
             amounts(a).cmp(&amounts(b)).then_with(|| a.name.cmp(&b.name))
         });
         let all = rows.len();
+        let mut rest = BlockSums::default();
+        rows.iter().skip(limit).for_each(|row| rest.add(row.sums));
         rows.truncate(limit);
-        RecordTable { by, rows, all, parts: Vec::new() }
+        RecordTable { by, rows, all, rest, parts: Vec::new() }
     }
 }
 

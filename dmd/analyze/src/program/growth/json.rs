@@ -2,7 +2,7 @@
 
 use core::fmt::{self, Display};
 
-use super::{GrowthRow, HeapGrowth, growth};
+use super::{GrowthRow, HeapGrowth, add, growth};
 use crate::print::{JsonString, list};
 use crate::recording::LiveSums;
 
@@ -14,6 +14,7 @@ use crate::recording::LiveSums;
 /// - `beganLate`, only if true: the recording started while the program ran, and does not contain older blocks.
 /// - `total`: the growth of the whole heap.
 /// - `sites` and `types`: lists of items with `name` and `place`, sorted descending by growth.
+/// - `restOfSites` and `restOfTypes`: the number of further `rows`, and their sums.
 ///
 /// The total and each item have `growth` in bytes (negative if the bytes shrank), and the objects `before` and `after`
 /// with the live `bytes` and `blocks` at both times. Bytes are usable bytes.
@@ -36,7 +37,13 @@ impl<'g> GrowthJson<'g> {
             amounts(f, &row.sums)?;
             f.write_str("}")
         })?;
-        f.write_str("]")
+        let rest = &rows[rows.len().min(self.rows)..];
+        let mut sums = [LiveSums::default(); 2];
+        rest.iter().for_each(|row| add(&mut sums, row.sums));
+        let heading = if name == "sites" { "restOfSites" } else { "restOfTypes" };
+        write!(f, "],\n \"{heading}\": {{\"rows\": {}, ", rest.len())?;
+        amounts(f, &sums)?;
+        f.write_str("}")
     }
 }
 

@@ -18,6 +18,8 @@ use crate::recording::{LIFE_LIMITS, MappedLine, UsageLine};
 /// - The counts `allocations`, `frees`, `reallocations` and `temporary`.
 /// - `stepSeconds`, the length of a step.
 /// - `total`, a line, and the lists `sites`, `types` and `threads`, whose items are lines with `name` and `place`.
+/// - `restOfSites`, `restOfTypes` and `restOfThreads`: the number of further `rows`, with the sums of their bytes `atPeak`
+///   and `atEnd` and of their `allocations`.
 /// - `mapped`, only if the program mapped memory with `mmap`: `mappings` (their number), the mapped bytes `highest`,
 ///   `atPeak` (of the heap), `atEnd` and `live` (the most bytes of each step), and `sites`: the same numbers for each
 ///   function, with `name` and `place`.
@@ -50,7 +52,21 @@ impl<'h> HistoryJson<'h> {
             line(f, &row.line)?;
             f.write_str("}")
         })?;
-        f.write_str("]")
+        let rest = &rows[rows.len().min(self.rows)..];
+        let sum = |amount: fn(&UsageLine) -> u128| rest.iter().map(|row| amount(&row.line)).sum::<u128>();
+        let heading = match name {
+            "sites" => "restOfSites",
+            "types" => "restOfTypes",
+            _ => "restOfThreads",
+        };
+        write!(f, "],\n \"{heading}\": {{\"rows\": {}, ", rest.len())?;
+        write!(
+            f,
+            "\"atPeak\": {}, \"atEnd\": {}, ",
+            sum(|line| line.at_peak.into()),
+            sum(|line| line.at_end.into())
+        )?;
+        write!(f, "\"allocations\": {}}}", sum(|line| line.allocations.into()))
     }
 }
 

@@ -25,9 +25,11 @@ use crate::records::CutStackId;
 ///   the program allocated the blocks in several parts of the time, else `once`), `allocations` (all allocations of the
 ///   stack, freed blocks included), `first` and `last` (the times of the first and the last block, in seconds), and
 ///   `times`: the number of blocks from each twentieth of the time.
+/// - `rest`: the number of `stacks` that `leaks` does not contain, with their `blocks`, `bytes` and `requested` bytes.
 /// - `mappings`, only if the program mapped memory with `mmap` and did not unmap it: for each stack the number of
 ///   `mappings`, their `bytes`, `file` (whether they have the contents of files), `made` (all mappings of the stack,
 ///   removed ones included), `first` and `last` (their times in seconds), and the stack `mappedAt`.
+/// - `restOfMappings`, beside `mappings`: the number of further `stacks`, with their `mappings` and `bytes`.
 /// - `apart`: `blocks`, `bytes` and `requested` bytes of blocks that are not leaks, with the reason as `what`.
 #[derive(Debug)]
 pub struct LeaksJson<'l> {
@@ -108,13 +110,21 @@ impl Display for LeaksJson<'_> {
             write!(f, " \"estimated\": true,\n \"standardError\": {error:.0},\n")?;
         }
         write!(f, " \"stacks\": {},\n \"leaks\": [", groups.len())?;
-        list(f, &groups[..groups.len().min(self.rows)], "\n  ", |f, group| self.group(f, group))?;
-        f.write_str("]")?;
+        let (shown, rest) = groups.split_at(groups.len().min(self.rows));
+        list(f, shown, "\n  ", |f, group| self.group(f, group))?;
+        let blocks: u128 = rest.iter().map(|group| u128::from(group.blocks)).sum();
+        let bytes: u128 = rest.iter().map(|group| group.bytes).sum();
+        let requested: u128 = rest.iter().map(|group| group.requested).sum();
+        write!(f, "],\n \"rest\": {{\"stacks\": {}, \"blocks\": {blocks}, ", rest.len())?;
+        write!(f, "\"bytes\": {bytes}, \"requested\": {requested}}}")?;
         if !leaks.mappings.is_empty() {
             f.write_str(",\n \"mappings\": [")?;
-            let shown = &leaks.mappings[..leaks.mappings.len().min(self.rows)];
+            let (shown, rest) = leaks.mappings.split_at(leaks.mappings.len().min(self.rows));
             list(f, shown, "\n  ", |f, leak| self.mapping(f, leak))?;
-            f.write_str("]")?;
+            let mappings: u128 = rest.iter().map(|leak| u128::from(leak.kept.ranges)).sum();
+            let bytes: u128 = rest.iter().map(|leak| u128::from(leak.kept.bytes)).sum();
+            write!(f, "],\n \"restOfMappings\": {{\"stacks\": {}, ", rest.len())?;
+            write!(f, "\"mappings\": {mappings}, \"bytes\": {bytes}}}")?;
         }
         f.write_str(",\n \"apart\": [")?;
         let apart: Vec<(NoLeakReason, (u64, u128, u128))> = leaks.apart().into_iter().collect();
