@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use tempfile::{Builder, NamedTempFile, TempPath};
+use tempfile::{Builder, TempPath};
 
 /// Writes a page that redirects to `url` into a new file in `folder`. Only this user can read the file. So other users
 /// can read the token neither in the list of processes nor in the file. Dropping the path removes the file.
@@ -12,7 +12,11 @@ use tempfile::{Builder, NamedTempFile, TempPath};
 ///
 /// Returns an error if the file cannot be written.
 pub fn redirect_file(folder: &Path, url: &str) -> io::Result<TempPath> {
-    written(folder, url).map(NamedTempFile::into_temp_path)
+    // `tempfile` makes files with the mode 0600.
+    let mut file = Builder::new().prefix("about-memory-").suffix(".html").tempfile_in(folder)?;
+    file.write_all(page(url).as_bytes())?;
+    file.flush()?;
+    Ok(file.into_temp_path())
 }
 
 /// Lets the file of [`redirect_file`] redirect to another address.
@@ -21,21 +25,15 @@ pub fn redirect_file(folder: &Path, url: &str) -> io::Result<TempPath> {
 ///
 /// Returns an error if the file cannot be written.
 pub fn change_redirect(file: &Path, url: &str) -> io::Result<()> {
-    let folder = file.parent().unwrap_or(Path::new("."));
-    // A browser reads either the old file or the new one.
-    written(folder, url)?.persist(file).map(drop).map_err(|error| error.error)
+    // The file keeps its mode.
+    std::fs::OpenOptions::new().write(true).truncate(true).open(file)?.write_all(page(url).as_bytes())
 }
 
-fn written(folder: &Path, url: &str) -> io::Result<NamedTempFile> {
-    // `tempfile` makes files with the mode 0600.
-    let mut file = Builder::new().prefix("about-memory-").suffix(".html").tempfile_in(folder)?;
+fn page(url: &str) -> String {
     let url = url.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;");
-    writeln!(
-        file,
+    format!(
         "<!DOCTYPE html>\n<meta charset=\"utf-8\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
          <meta http-equiv=\"refresh\" content=\"0; url={url}\">\n<title>about:memory</title>\n\
-         <p><a href=\"{url}\">about:memory</a></p>"
-    )?;
-    file.flush()?;
-    Ok(file)
+         <p><a href=\"{url}\">about:memory</a></p>\n"
+    )
 }

@@ -197,6 +197,8 @@ test("a change has both sides, in a table and as a flame graph", async () => {
   const { page, faults, close } = await opened(before, after, "--at", "peak");
   assert.equal(await page.locator(".time").count(), 0);
   assert.match(await page.textContent(".above .notes"), /^before: .*before\.dmdrec · after: .*after\.dmdrec$/);
+  assert.equal((await rows(page)).length, 4, "rows with a change");
+  await page.selectOption("select[aria-label='Changes']", "all");
   assert.deepEqual(await rows(page), [
     "-8,000,000 B 8,000,000 B 0 B -1 server+0x300",
     "+8,000,000 B 0 B 8,000,000 B +1 server+0x310",

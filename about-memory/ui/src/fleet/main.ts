@@ -2,14 +2,16 @@
 
 import { byId, create, setLines, setText, setTip, setTitle } from "../widgets/elements";
 import { retry } from "../widgets/controls";
-import { Api, takeToken } from "../serve/api";
+import { Api } from "../serve/api";
 import { readRoute } from "../serve/route";
+import { takeToken } from "../serve/token";
 import { showDetails } from "./details";
 import { type Answer, namedRow, rowsTable } from "./rows";
 import { address, drawScope, type FleetState, questionOf, QUESTIONS, type Scope, scopeOf } from "./scope";
 
 const token = takeToken();
-const api = new Api(token);
+const api = new Api();
+api.token = token;
 const answerPlace = byId("answer");
 /** The minimum and the maximum width of a chart. */
 const [NARROW, WIDE] = [320, 1100];

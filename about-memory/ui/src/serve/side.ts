@@ -14,16 +14,19 @@ const STATES: Record<string, string> = {
   reading: "Reading snapshot…",
 };
 
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+
 /** Returns a list of links to the pages of one kind. */
-function linkList(title: string, kind: string, all: { id: number; title: string }[]): HTMLElement[] {
+function linkList(title: string, kind: string, all: { id: number; title: string; time?: number | null }[]): HTMLElement[] {
   const list = create("ul");
   const [current, own] = readRoute().parts;
-  for (const { id, title } of all) {
+  for (const { id, title, time } of all) {
     const item = create("li");
     if (current === kind && own === String(id)) item.className = "current";
     const to = create("a", "title", brief(title));
     to.href = link([kind, id]);
     item.append(to);
+    if (time) item.append(create("small", "", clock.format(time)));
     list.append(item);
   }
   return [create("h2", "", title), list];

@@ -9,7 +9,7 @@ const CHANNEL = "about-memory-token";
 const PATIENCE = 400;
 const TOKEN = /^[0-9a-f]{64}$/;
 
-export function storedToken(): string {
+function storedToken(): string {
   return sessionStorage.getItem(KEY) ?? "";
 }
 
@@ -18,18 +18,27 @@ function store(token: string) {
 }
 
 /**
- * Returns the token. Moves a token or a code from the address to the storage, so that neither the history nor a copied
- * link contains the token. The address may name a report to show. Without both, asks the other tabs of this origin. Returns an empty text if there is no token.
+ * Moves the token from the address to the storage, so that neither the history nor a copied link contains it. Returns
+ * the stored token. The address may name a report to show.
  */
+export function takeToken(): string {
+  const [, token, report] = /^#token=([0-9a-f]{64})(?:&report=(\d+))?$/.exec(location.hash) ?? [];
+  if (token) {
+    store(token);
+    history.replaceState(null, "", report ? `#/report/${report}` : "#/");
+  }
+  return storedToken();
+}
+
+/** Like `takeToken`. Also exchanges a code in the address for the token, and asks the other tabs of this origin. */
 export async function findToken(): Promise<string> {
-  const [, kind, value, report] = /^#(token|code)=([0-9a-f]{64})(?:&report=(\d+))?$/.exec(location.hash) ?? [];
-  if (kind) history.replaceState(null, "", report ? `#/report/${report}` : "#/");
-  if (kind === "token") store(value);
-  if (kind === "code") {
-    const response = await fetch(`/code/${value}`).catch(() => null);
+  const [, code] = /^#code=([0-9a-f]{64})$/.exec(location.hash) ?? [];
+  if (code) {
+    history.replaceState(null, "", "#/");
+    const response = await fetch(`/code/${code}`).catch(() => null);
     if (response?.ok) store(((await response.json()) as { token: string }).token);
   }
-  return storedToken() || (await tokenOfOtherTab());
+  return takeToken() || (await tokenOfOtherTab());
 }
 
 /** Asks the other tabs of this origin for their token. */

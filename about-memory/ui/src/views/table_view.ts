@@ -71,6 +71,8 @@ export class TableView implements View {
       option.value = name;
       this.which.append(option);
     }
+    // Rows without a change answer no question about a change.
+    this.which.value = "changed";
     setName(this.which, "Changes");
     this.which.addEventListener("change", () => this.update());
     const bar = create("div", "bar");
