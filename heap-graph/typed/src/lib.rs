@@ -60,8 +60,8 @@
 //!   thread-locals and the words of stacks. A copy of a process lacks the registers of other threads, and the frames
 //!   of a thread that was running. Blocks without a known holder are held from outside.
 //! - The contents of strings, and of slices of bytes and numbers, are read only to find
-//!   [duplicates](TypedHeap::duplicates), and to search for the fields of arenas. Graphs and other results do not
-//!   include contents.
+//!   [duplicates](TypedHeap::duplicates), and to search for the fields and the outgrown buffers of arenas. Graphs and
+//!   other results do not include contents.
 
 #![forbid(unsafe_code)]
 
