@@ -1,8 +1,8 @@
 //! A cluster of Ballista: its scheduler and executors with this crate's table and function, and the client.
 //!
 //! The client sends the plan of a query with the list of files. The scheduler divides the plan into stages, and the
-//! executors read the files and exchange the results of stages. If an executor dies, the scheduler repeats its part.
-//! So all of them need the same tables at the same place: a shared file system, or an object store.
+//! executors read the files and exchange the results of stages. All of them need the tables at the same path of a shared
+//! file system.
 //!
 //! The ports of a cluster have no access control: whoever reaches them can read the files that the executors can read.
 
