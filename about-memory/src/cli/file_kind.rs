@@ -117,7 +117,7 @@ impl FileKind {
         if Recording::is_start(start) {
             return Some(Self::Recording);
         }
-        if dmd_analyze::is_heap_profile(start) {
+        if dmd_analyze::profile::is_heap_profile(start) {
             return Some(Self::HeapProfile);
         }
         if start.starts_with(b"\x7fELF") {

@@ -3,7 +3,6 @@
 mod allocators;
 mod at;
 mod black_box;
-mod build;
 mod faulty_pointer;
 mod frame;
 mod frames;
@@ -12,6 +11,7 @@ mod measurements;
 mod memory;
 mod outline;
 mod peak;
+pub mod profile;
 mod read;
 mod sample;
 mod scanned;
@@ -23,13 +23,12 @@ use dmd_format::Mode;
 
 pub use allocators::DumpAllocator;
 pub use black_box::BlackBoxDump;
-pub use build::{BuiltStack, DumpBuilder};
 pub use faulty_pointer::ReportFaultKind;
 pub use frame::CallFrame;
 pub use memory::{MemoryArea, MemoryByOwner, MemoryOwner};
 pub use outline::{HeapAt, RecordingOutline};
 pub use peak::{DumpPeak, DumpStatistics, DumpTime};
-pub use read::{DumpReadOptions, is_heap_profile, read, read_from, read_with};
+pub use read::{DumpReadOptions, read, read_from, read_with};
 pub use sample::ByteSample;
 pub use scanned::ScannedBlock;
 

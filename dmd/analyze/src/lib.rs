@@ -65,9 +65,8 @@ pub mod symbolize;
 pub use coverage::{Coverage, CoverageKey, ModuleCoverage, SuggestedSite, Suggestion, Suggestions};
 pub use dmd_format::Mode;
 pub use dump::{
-    BuiltStack, ByteSample, CallFrame, Dump, DumpAllocator, DumpBuilder, DumpPeak, DumpReadOptions,
-    DumpStatistics, DumpTime, LoadedModule, ReportFaultKind, ScannedBlock, is_heap_profile, read, read_from,
-    read_with,
+    ByteSample, CallFrame, Dump, DumpAllocator, DumpPeak, DumpReadOptions, DumpStatistics, DumpTime,
+    LoadedModule, ReportFaultKind, ScannedBlock, profile, read, read_from, read_with,
 };
 pub use engine::{dark_matter, image};
 pub use error::AnalyzeError;

@@ -1,6 +1,7 @@
 //! Converts a profile of another program to a dump, so that the views of dumps show it.
 
-use dmd_analyze::{CallFrame, Dump, DumpBuilder, LoadedModule, Mode};
+use dmd_analyze::profile::DumpBuilder;
+use dmd_analyze::{CallFrame, Dump, LoadedModule, Mode};
 
 use crate::stack_profile::{ProfileValue, StackProfile};
 

@@ -64,10 +64,7 @@ pub(super) fn run(
     let limits = DumpLimits::with_max_bytes(max_bytes);
     let read = |input: &InputArgument| match profile::read(input, &limits)? {
         StackSource::Pprof(stacks) => Ok(*stacks),
-        StackSource::Heap(_) => Err(Failure::Usage(format!(
-            "{}: the other file is a pprof profile, and this one is not; compare two files of the same kind",
-            input.name()
-        ))),
+        StackSource::Heap(_) => Err(Failure::File(input.name(), anyhow::anyhow!("is not a profile"))),
     };
     let (before, after) = (read(first)?, read(second)?);
     let Some(columns) = SharedColumns::shared([&before, &after]) else {

@@ -15,8 +15,8 @@ use dmd_format::Mode;
 use memory_report::reader::TextWindow;
 
 use super::{DumpReadOptions, wrong};
-use crate::dump::build::DumpBuilder;
 use crate::dump::frame::CallFrame;
+use crate::dump::profile::DumpBuilder;
 use crate::dump::{Dump, LoadedModule};
 use crate::error::AnalyzeError;
 
@@ -218,7 +218,7 @@ fn header(line: &str) -> Result<Sampling, String> {
 }
 
 /// A mapped file: the range of its addresses, and the index of its module.
-struct MappedRange {
+struct ProfiledRange {
     end: u64,
     module: usize,
 }
@@ -227,7 +227,7 @@ struct MappedRange {
 #[derive(Default)]
 struct ProfileMappings {
     /// The ranges by their first addresses.
-    ranges: BTreeMap<u64, MappedRange>,
+    ranges: BTreeMap<u64, ProfiledRange>,
     modules: Vec<LoadedModule>,
 }
 
@@ -254,7 +254,7 @@ impl ProfileMappings {
                 ..LoadedModule::default()
             });
         }
-        self.ranges.insert(start, MappedRange { end, module: self.modules.len() - 1 });
+        self.ranges.insert(start, ProfiledRange { end, module: self.modules.len() - 1 });
         Some(())
     }
 

@@ -1,4 +1,4 @@
-//! Makes a dump from stacks with sums, such as a profile of another program.
+//! Dumps from profiles of other programs: stacks of which only the sums are known.
 
 use dmd_format::{Mode, sample};
 
@@ -7,6 +7,8 @@ use super::sample::ByteSample;
 use super::trace_id::DumpTraceId;
 use super::{Dump, DumpBlock, LoadedModule};
 use crate::error::AnalyzeError;
+
+pub use super::read::is_heap_profile;
 
 /// The maximum sum of all stacks in bytes. It leaves room in 128 bits for sums of several dumps.
 const MOST: f64 = (1_u128 << 120) as f64;
