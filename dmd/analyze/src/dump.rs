@@ -2,6 +2,7 @@
 
 mod allocators;
 mod at;
+mod build;
 mod black_box;
 mod faulty_pointer;
 mod frame;
@@ -11,7 +12,6 @@ mod measurements;
 mod memory;
 mod outline;
 mod peak;
-pub mod profile;
 mod read;
 mod sample;
 mod scanned;
@@ -23,12 +23,13 @@ use dmd_format::Mode;
 
 pub use allocators::DumpAllocator;
 pub use black_box::BlackBoxDump;
+pub use build::{BuiltStack, DumpBuilder};
 pub use faulty_pointer::ReportFaultKind;
 pub use frame::CallFrame;
 pub use memory::{MemoryArea, MemoryByOwner, MemoryOwner};
 pub use outline::{HeapAt, RecordingOutline};
 pub use peak::{DumpPeak, DumpStatistics, DumpTime};
-pub use read::{DumpReadOptions, read, read_from, read_with};
+pub use read::{DumpReadOptions, is_heap_profile, read, read_from, read_with};
 pub use sample::ByteSample;
 pub use scanned::ScannedBlock;
 

@@ -66,7 +66,7 @@ pub use coverage::{Coverage, CoverageKey, ModuleCoverage, SuggestedSite, Suggest
 pub use dmd_format::Mode;
 pub use dump::{
     ByteSample, CallFrame, Dump, DumpAllocator, DumpPeak, DumpReadOptions, DumpStatistics, DumpTime,
-    LoadedModule, ReportFaultKind, ScannedBlock, profile, read, read_from, read_with,
+    LoadedModule, ReportFaultKind, ScannedBlock, read, read_from, read_with,
 };
 pub use engine::{dark_matter, image};
 pub use error::AnalyzeError;
@@ -77,6 +77,11 @@ pub use records::{
     Analysis, AnalyzeOptions, BlockEntry, BlockSums, RecordKind, RecordOrder, ReportFault, StackFilter,
     TableKey,
 };
+
+/// Dumps from profiles of other programs: stacks of which only the sums are known.
+pub mod profile {
+    pub use crate::dump::{BuiltStack, DumpBuilder, is_heap_profile};
+}
 
 /// The function that `assert_coverage!` calls. Not for direct use: it may change in any version.
 #[doc(hidden)]

@@ -16,7 +16,7 @@ use memory_report::reader::TextWindow;
 
 use super::{DumpReadOptions, wrong};
 use crate::dump::frame::CallFrame;
-use crate::dump::profile::DumpBuilder;
+use crate::dump::DumpBuilder;
 use crate::dump::{Dump, LoadedModule};
 use crate::error::AnalyzeError;
 

@@ -8,8 +8,6 @@ use super::trace_id::DumpTraceId;
 use super::{Dump, DumpBlock, LoadedModule};
 use crate::error::AnalyzeError;
 
-pub use super::read::is_heap_profile;
-
 /// The maximum sum of all stacks in bytes. It leaves room in 128 bits for sums of several dumps.
 const MOST: f64 = (1_u128 << 120) as f64;
 
