@@ -7,21 +7,13 @@
 
 use hashbrown::HashSet;
 
+use super::prefixed::{ChunkCandidate, InnerPointers};
 use super::{Inference, TypeOrigin};
 use crate::debug_info::{DebugInfo, TypeId};
 use crate::walk::TypedContents;
 
 /// The maximum number of rounds. The header of a chunk that is found in one round may lead to a chunk of the next round.
 const MOST_ROUNDS: usize = 1 << 12;
-
-/// A block that may be a chunk.
-#[derive(Clone, Copy)]
-pub(super) struct ChunkCandidate {
-    pub(super) block: usize,
-    pub(super) header: TypeId,
-    /// Whether a reference leads to a value behind the header.
-    pub(super) has_value: bool,
-}
 
 impl Inference<'_, '_, '_> {
     /// A block as a chunk, if it has a header of this type.
@@ -68,7 +60,7 @@ impl Inference<'_, '_, '_> {
     }
 }
 
-impl super::prefixed::InnerPointers {
+impl InnerPointers {
     /// The blocks without a type that start with a header, in the order of their addresses.
     fn chunk_candidates(&self, info: &DebugInfo) -> Vec<ChunkCandidate> {
         let mut all: Vec<ChunkCandidate> = self.headers().collect();

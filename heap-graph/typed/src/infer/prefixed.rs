@@ -10,7 +10,6 @@ use hashbrown::HashMap;
 
 use dmd_analyze::{CallFrame, Dump, FunctionName, TypeVerdict, short_type_name};
 
-use super::headed_chunks::ChunkCandidate;
 use super::{Inference, TypeOrigin};
 use crate::blocks::HeapBlock;
 use crate::debug_info::{DebugInfo, TypeId, TypeKind};
@@ -49,6 +48,15 @@ struct InnerPointersOfBlock {
     has_value: bool,
     /// Whether there are more different pointers than `different` stores.
     has_more: bool,
+}
+
+/// A block that may be a chunk.
+#[derive(Clone, Copy)]
+pub(super) struct ChunkCandidate {
+    pub(super) block: usize,
+    pub(super) header: TypeId,
+    /// Whether a reference leads to a value behind the header.
+    pub(super) has_value: bool,
 }
 
 impl InnerPointers {
