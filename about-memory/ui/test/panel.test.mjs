@@ -381,6 +381,9 @@ inBoth("everything can be done by keyboard", [heap("small-a.fxsnapshot"), heap("
   const total = () => b.run("return Number(document.documentElement.dataset.rows)");
   await tabTo(text("1. small-a"));
   await b.key("Enter");
+  await b.until("location.hash === '#/memory/1/summary' && document.activeElement.className === 'summary'");
+  await tabTo(text("Aggregate"), true);
+  await b.key("Enter");
   await b.until("location.hash === '#/memory/1/census' && document.activeElement.className === 'list'");
   // Shows the tree without inversion, and opens all rows below the first row.
   await tabTo("at.parentElement?.textContent.includes('Invert')", true);
