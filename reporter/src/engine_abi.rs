@@ -299,9 +299,10 @@ pub struct EngineTable {
     /// thread may call it, before it returns null to the program.
     pub allocation_failed: extern "C" fn(requested: usize),
     /// Calls `each` with the folder in which the black box keeps its dumps. Without a black box, `each` is not called.
+    /// Returns the time in the name of this process's first dump there, or `u64::MAX` before it has written one.
     ///
     /// Unsafe to call: `context` must be the pointer that `each` takes.
-    pub black_box_folder: unsafe extern "C" fn(context: *mut c_void, each: EachName),
+    pub black_box_folder: unsafe extern "C" fn(context: *mut c_void, each: EachName) -> u64,
 }
 
 /// The result of a program's search for a preloaded engine.

@@ -110,7 +110,6 @@ pub mod __private {
     pub use crate::allocator::{CountingAllocator, DeclaredAllocator};
     pub use crate::collect::run_reporters;
     #[cfg(feature = "live")]
-    pub use crate::live::__process_start as process_start;
     #[cfg(feature = "live")]
     pub use crate::live::{__collect as collect_alone, __dump as dump};
     pub use crate::measure::mirror::as_mirror_type;

@@ -90,12 +90,6 @@ pub use triggers::listen_to_signals;
 
 pub use crate::platform::ListenError;
 
-/// The start of this process in seconds since 1970; 0 if the system does not give it.
-#[doc(hidden)]
-pub fn __process_start() -> u64 {
-    crate::platform::start_time().unwrap_or_default().1
-}
-
 #[doc(hidden)]
 pub use dmd_dump::dump as __dump;
 pub(crate) use environment::start_up;

@@ -51,7 +51,7 @@ pub(crate) use unknown_live::*;
 /// The limits of the process's memory. Only Linux has this module's items.
 pub mod limits {
     #[cfg(target_os = "linux")]
-    pub use super::linux::{BoundKind, MemoryBound, MemoryGroups, tightest_bound};
+    pub use super::linux::{BoundKind, MemoryBound, MemoryGroups, tightest_bound_and_left};
 }
 
 /// Starts a thread. If a host provides the threads of this crate, the host starts the thread, and ignores the name.

@@ -7,7 +7,7 @@ use crate::options::EndpointOptions;
 use crate::response::RefusedRequest;
 
 /// The paths that [`Endpoint::respond`](crate::Endpoint::respond) answers.
-pub const PATHS: [&str; 6] = [
+pub const PATHS: &[&str] = &[
     "/metrics",
     "/debug/pprof/heap",
     "/debug/pprof/allocs",

@@ -28,7 +28,7 @@ use crate::{Endpoint, GetRequest, PATHS, response};
 /// // axum::serve(TcpListener::bind("127.0.0.1:9464").await?, admin).await?;
 /// ```
 pub fn router<S: Clone + Send + Sync + 'static>(endpoint: Arc<Endpoint>) -> Router<S> {
-    PATHS.into_iter().fold(Router::new(), |router, path| {
+    PATHS.iter().copied().fold(Router::new(), |router, path| {
         let endpoint = Arc::clone(&endpoint);
         router.route(path, get(move |request| answer(endpoint, path, request)))
     })

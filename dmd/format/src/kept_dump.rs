@@ -77,10 +77,11 @@ impl KeptDumpName {
         Self { is_partial, ..self }
     }
 
-    /// The newest name that a process with this number and start (in seconds since 1970) has not given. In a container,
-    /// each process may have the number 1.
-    pub fn previous(names: impl Iterator<Item = Self>, process: u32, start: u64) -> Option<Self> {
-        let is_own = |name: &Self| name.process == process && name.milliseconds / 1000 >= start;
+    /// The newest name that is not of the process with this number whose first dump has the time `first`
+    /// ([`u64::MAX`] without a dump). In a container, each process may have the number 1; then all earlier processes have
+    /// earlier names.
+    pub fn previous(names: impl Iterator<Item = Self>, process: u32, first: u64) -> Option<Self> {
+        let is_own = |name: &Self| name.process == process && name.milliseconds >= first;
         names.filter(|name| !is_own(name)).max_by_key(|name| (name.milliseconds, name.process, name.bytes))
     }
 

@@ -8,16 +8,17 @@ mod trigger;
 
 use core::ffi::{CStr, c_char};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use dmd_format::kept_dump::{DumpReason, KeptDumpName, LifeSign};
-use memory_reporter::__private::limits::{BoundKind, MemoryBound, MemoryGroups, tightest_bound};
+use memory_reporter::__private::limits::{BoundKind, MemoryBound, MemoryGroups, tightest_bound_and_left};
 
 use crate::dump::kept::KeptFolder;
 use crate::dump::{self, BlackBoxFacts};
@@ -35,8 +36,23 @@ use trigger::{DumpTrigger, MemoryLook};
 static BELL: Bell = Bell::new();
 /// The process that has the thread; 0 before the start.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
-/// Whether the memory for a dump is set aside.
-static IS_READY: AtomicBool = AtomicBool::new(false);
+/// Whether the memory for a dump is set aside: [`PREPARING`], [`READY`] or [`WITHOUT_MEMORY`].
+static READINESS: AtomicU8 = AtomicU8::new(PREPARING);
+const PREPARING: u8 = 0;
+const READY: u8 = 1;
+const WITHOUT_MEMORY: u8 = 2;
+/// The number of threads that hold the lock of dumps for the box, or try to.
+static HOLDERS: AtomicU32 = AtomicU32::new(0);
+/// The groups that the thread of the box has found. Hooks do not wait for the lock.
+static GROUPS: Mutex<Option<MemoryGroups>> = Mutex::new(None);
+/// The least number of bytes that were left of any limit at the last look.
+static LEFT: AtomicU64 = AtomicU64::new(0);
+/// The bytes of new large blocks since the last look.
+static PROMISED: AtomicU64 = AtomicU64::new(0);
+/// The least request without memory that no limit explains.
+static TOO_LARGE: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// The time in the name of this process's first dump; `u64::MAX` before the first.
+static FIRST: AtomicU64 = AtomicU64::new(u64::MAX);
 /// The path of the folder; null before the start. It is never freed.
 static FOLDER: AtomicPtr<c_char> = AtomicPtr::new(null_mut());
 /// The difference between the time since 1970 and the monotonic clock at the start, in milliseconds. The times of dumps
@@ -46,8 +62,8 @@ static EPOCH: AtomicU64 = AtomicU64::new(0);
 static LAST_REFUSAL: AtomicU64 = AtomicU64::new(0);
 /// The time of the last dump for a large block, in nanoseconds; 0 before the first.
 static LAST_LARGE: AtomicU64 = AtomicU64::new(0);
-/// Whether a thread of the program has written a dump that the thread of the box does not know yet.
-static IS_NEW: AtomicBool = AtomicBool::new(false);
+/// The dump of a thread of the program that the thread of the box does not know yet. Neither waits for the lock.
+static NEW: Mutex<Option<KeptDumpName>> = Mutex::new(None);
 /// Whether the reason for a missing dump was printed.
 static HAS_SAID: AtomicBool = AtomicBool::new(false);
 
@@ -90,6 +106,10 @@ pub(crate) fn start() {
             late_start::register(start);
         }
         let this = std::process::id();
+        if PROCESS.load(Ordering::Acquire) != this {
+            FIRST.store(u64::MAX, Ordering::Relaxed);
+            HOLDERS.store(0, Ordering::Relaxed);
+        }
         if PROCESS.swap(this, Ordering::AcqRel) != this && !background::start(&BELL, run) {
             log::say(format_args!("black box: the system starts no thread for it"));
         }
@@ -99,6 +119,12 @@ pub(crate) fn start() {
 /// The folder of the dumps; `None` if the process has no black box.
 pub(crate) fn folder_path() -> Option<&'static [u8]> {
     path().map(CStr::to_bytes)
+}
+
+/// The time in the name of this process's first dump; `u64::MAX` before the first.
+pub(crate) fn first_dump() -> u64 {
+    let is_own = PROCESS.load(Ordering::Relaxed) == std::process::id();
+    if is_own { FIRST.load(Ordering::Relaxed) } else { u64::MAX }
 }
 
 fn path() -> Option<&'static CStr> {
@@ -132,8 +158,12 @@ fn now() -> u64 {
 /// The life of the thread.
 fn run() {
     let Some(options) = ENGINE.setup().options.black_box else { return };
-    IS_READY.store(internal_alloc::write_ahead(HEAP) && reserve::prepare(), Ordering::Release);
-    let mut groups = MemoryGroups::find();
+    let is_ready = internal_alloc::write_ahead(HEAP) && reserve::prepare();
+    READINESS.store(if is_ready { READY } else { WITHOUT_MEMORY }, Ordering::Release);
+    if !is_ready {
+        log::say(format_args!("black box: the system has no memory for its dumps"));
+    }
+    let mut groups = found_groups();
     let (mut searched, mut checked) = (clock::nanoseconds(), clock::nanoseconds());
     let mut trigger = DumpTrigger::new(options.near_limit);
     let mut written: Option<WrittenDump> = None;
@@ -141,26 +171,29 @@ fn run() {
     loop {
         let now = clock::nanoseconds();
         if now.saturating_sub(searched) > BETWEEN_SEARCHES {
-            (groups, searched) = (MemoryGroups::find(), now);
+            (groups, searched) = (found_groups(), now);
         }
-        if let Some(bound) = tightest_bound(groups.as_ref(), trigger.rate().max(LITTLE)) {
+        PROMISED.store(0, Ordering::Relaxed);
+        if let Some((bound, left)) = tightest_bound_and_left(groups.as_ref(), trigger.rate().max(LITTLE)) {
+            LEFT.store(left, Ordering::Relaxed);
             let swapped = groups.as_ref().map_or(0, MemoryGroups::swapped);
             // The file is read only when the count matters.
             let is_high = bound.permille() > 500;
             let reclaims = groups.as_ref().filter(|_| is_high).map_or(0, MemoryGroups::reclaims);
             let look = MemoryLook { now, bound, swapped, reclaims };
+            if let Some(name) = NEW.try_lock().ok().and_then(|mut new| new.take()) {
+                trigger.dumped(look, 0);
+                written = Some(WrittenDump::new(name, now));
+            }
             if let Some(written) = &mut written {
                 written.sign(options, look);
-            }
-            if IS_NEW.swap(false, Ordering::Relaxed) {
-                trigger.dumped(look, 0);
             }
             if let Some(reason) = trigger.look(look)
                 && let Some(name) = dump(options, reason, bound, trigger.rate())
             {
                 let took = clock::nanoseconds().saturating_sub(now);
                 trigger.dumped(look, took);
-                written = name.map(|name| WrittenDump { name, at: now, signed: 0, most_used: 0 }).or(written);
+                written = name.map(|name| WrittenDump::new(name, now)).or(written);
             }
         }
         BELL.wait(rings, trigger.wait());
@@ -177,6 +210,15 @@ fn run() {
     }
 }
 
+/// Searches for the groups, and shows them to hooks.
+fn found_groups() -> Option<MemoryGroups> {
+    let groups = MemoryGroups::find();
+    if let Ok(mut known) = GROUPS.try_lock() {
+        known.clone_from(&groups);
+    }
+    groups
+}
+
 /// The last dump of this process, which gets signs of life.
 struct WrittenDump {
     name: KeptDumpName,
@@ -186,6 +228,10 @@ struct WrittenDump {
 }
 
 impl WrittenDump {
+    fn new(name: KeptDumpName, at: u64) -> Self {
+        Self { name, at, signed: 0, most_used: 0 }
+    }
+
     /// Writes a sign of life, unless the last one is not older than a fiftieth of the dump's age.
     fn sign(&mut self, options: BlackBox, look: MemoryLook) {
         const MOST: u64 = 60_000_000_000;
@@ -209,13 +255,30 @@ fn dump(
     bound: MemoryBound,
     rate: u64,
 ) -> Option<Option<KeptDumpName>> {
-    let _dumping = ENGINE.dumping.try_hold()?;
-    if !IS_READY.load(Ordering::Acquire) {
+    if READINESS.load(Ordering::Acquire) != READY {
         return Some(None);
     }
-    let written =
-        signals::held(|| reserve::used_here(|| own_stack::run(|| write(options, reason, bound, rate))));
-    Some(match written {
+    while_no_other_dumps(|| write_and_say(options, reason, bound, rate))
+}
+
+/// Runs `body` with the reserve and on its stack. Returns `None` if another dump is being written.
+fn while_no_other_dumps<T>(body: impl FnOnce() -> T) -> Option<T> {
+    HOLDERS.fetch_add(1, Ordering::AcqRel);
+    let result = ENGINE
+        .dumping
+        .try_hold()
+        .map(|_dumping| signals::held(|| reserve::used_here(|| own_stack::run(body))));
+    HOLDERS.fetch_sub(1, Ordering::AcqRel);
+    result
+}
+
+fn write_and_say(
+    options: BlackBox,
+    reason: DumpReason,
+    bound: MemoryBound,
+    rate: u64,
+) -> Option<KeptDumpName> {
+    match write(options, reason, bound, rate) {
         Ok(name) => {
             log::mention(format_args!("black box: wrote {name}"));
             Some(name)
@@ -228,7 +291,7 @@ fn dump(
             }
             None
         }
-    })
+    }
 }
 
 fn write(options: BlackBox, reason: DumpReason, bound: MemoryBound, rate: u64) -> io::Result<KeptDumpName> {
@@ -247,8 +310,12 @@ fn write(options: BlackBox, reason: DumpReason, bound: MemoryBound, rate: u64) -
     };
     let name = KeptDumpName::new(facts.milliseconds, bound.used, std::process::id(), reason);
     let mut file = folder.create(name)?;
+    FIRST.fetch_min(file.name().milliseconds, Ordering::Relaxed);
     dump::write_kept(&mut file, facts)?;
-    file.finish()
+    let name = file.finish()?;
+    // The process may end before the thread of the box writes a sign.
+    folder.sign(name, LifeSign { milliseconds: now(), most_used: bound.used });
+    Ok(name)
 }
 
 /// Writes a dump because the allocator has no memory for this many bytes. A hook calls this before it returns null.
@@ -256,7 +323,16 @@ fn write(options: BlackBox, reason: DumpReason, bound: MemoryBound, rate: u64) -
 #[inline(never)]
 pub(crate) fn allocation_failed(requested: usize) {
     // No limit explains the failure of a request that never fits: programs try such sizes on purpose.
-    let fits = |bound: MemoryBound| requested > 0 && requested as u64 <= bound.limit.saturating_mul(4);
+    if requested == 0 || requested >= TOO_LARGE.load(Ordering::Relaxed) {
+        return;
+    }
+    let fits = |bound: MemoryBound| {
+        let fits = requested as u64 <= bound.limit.saturating_mul(4);
+        if !fits {
+            TOO_LARGE.fetch_min(requested, Ordering::Relaxed);
+        }
+        fits
+    };
     dump_in_hook(DumpReason::NoMemory, requested, &LAST_REFUSAL, BETWEEN_REFUSALS, fits);
 }
 
@@ -265,8 +341,17 @@ pub(crate) fn allocation_failed(requested: usize) {
 #[cold]
 #[inline(never)]
 pub(crate) fn expect_use(requested: usize) {
-    let exceeds = |bound: MemoryBound| bound.used.saturating_add(requested as u64) >= bound.limit;
-    dump_in_hook(DumpReason::Predicted, requested, &LAST_LARGE, BETWEEN_LARGE, exceeds);
+    // A look at the limits costs more than many blocks, so blocks that surely fit need none.
+    let large = requested as u64;
+    let promised = PROMISED.fetch_add(large, Ordering::Relaxed).saturating_add(large);
+    let left = LEFT.load(Ordering::Relaxed);
+    if promised < left / 4 {
+        return;
+    }
+    if promised >= left / 2 {
+        let exceeds = |bound: MemoryBound| bound.used.saturating_add(large) >= bound.limit;
+        dump_in_hook(DumpReason::Predicted, requested, &LAST_LARGE, BETWEEN_LARGE, exceeds);
+    }
     if PROCESS.load(Ordering::Relaxed) == std::process::id() && !confined::any_noted() {
         keeping_errno(|| BELL.ring());
     }
@@ -290,24 +375,37 @@ fn dump_in_hook(
     {
         return;
     }
+    let (now, then) = (clock::nanoseconds(), last.load(Ordering::Relaxed));
+    if then != 0 && now.saturating_sub(then) < pause.as_nanos() as u64 {
+        return;
+    }
+    // The program's stack may be small, so the look needs the reserve, too.
+    let look_and_dump = || {
+        let known = GROUPS.try_lock().ok().and_then(|groups| groups.clone());
+        let groups = known.or_else(MemoryGroups::find);
+        let Some((bound, left)) = tightest_bound_and_left(groups.as_ref(), requested as u64) else { return };
+        LEFT.store(left, Ordering::Relaxed);
+        PROMISED.store(requested as u64, Ordering::Relaxed);
+        if is_wanted(bound)
+            && last.compare_exchange(then, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            && let Some(name) = write_and_say(options, reason, bound, 0)
+            && let Ok(mut new) = NEW.try_lock()
+        {
+            *new = Some(name);
+        }
+    };
     keeping_errno(|| {
         let _inside = Inside::deeper();
-        let Some(bound) = tightest_bound(MemoryGroups::find().as_ref(), requested as u64) else { return };
-        let (now, then) = (clock::nanoseconds(), last.load(Ordering::Relaxed));
-        let is_soon = then != 0 && now.saturating_sub(then) < pause.as_nanos() as u64;
-        if is_soon
-            || !is_wanted(bound)
-            || last.compare_exchange(then, now, Ordering::Relaxed, Ordering::Relaxed).is_err()
-        {
-            return;
-        }
-        // The program may end as soon as this function returns, so a dump that is being written comes first. At the
-        // start of the process, the thread of the box may still be preparing.
+        // The program may end as soon as this function returns, so another dump of the box comes first. At the start of
+        // the process, the thread of the box may still be preparing. A dump that the program requested may take long,
+        // and the thread of the program may hold a lock.
         for _ in 0..TRIES {
-            if IS_READY.load(Ordering::Acquire) && dump(options, reason, bound, 0).is_some() {
-                return IS_NEW.store(true, Ordering::Relaxed);
+            match READINESS.load(Ordering::Acquire) {
+                READY if while_no_other_dumps(look_and_dump).is_some() => return,
+                READY if HOLDERS.load(Ordering::Acquire) == 0 => return,
+                WITHOUT_MEMORY => return,
+                _ => std::thread::sleep(BETWEEN_TRIES),
             }
-            std::thread::sleep(BETWEEN_TRIES);
         }
     });
 }

@@ -349,11 +349,13 @@ extern "C" fn allocation_failed(requested: usize) {
     black_box::allocation_failed(requested);
 }
 
-unsafe extern "C" fn black_box_folder(context: *mut c_void, each: EachName) {
+unsafe extern "C" fn black_box_folder(context: *mut c_void, each: EachName) -> u64 {
+    let first = black_box::first_dump();
     if let Some(folder) = black_box::folder_path().and_then(|folder| str::from_utf8(folder).ok()) {
         // SAFETY: the caller passes the context that `each` takes, and waits for this function.
         unsafe { each(context, &EngineTypeName::new(folder)) };
     }
+    first
 }
 
 extern "C" fn log_bytes() -> u64 {

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use dmd_format::kept_dump::KeptDumpName;
-use memory_reporter::__private::process_start;
 use memory_reporter::engine_abi::black_box_folder;
 
 /// A dump that the [`BlackBox`](crate::BlackBox) of another process has left.
@@ -31,10 +30,10 @@ pub struct PreviousDump {
 ///
 /// A page about the health of a service can show it: the service was restarted because its memory ran out.
 pub fn previous_dump() -> Option<PreviousDump> {
-    let folder = black_box_folder()?;
+    let (folder, first) = black_box_folder()?;
     let entries = fs::read_dir(&folder).ok()?;
     let names = entries.flatten().filter_map(|entry| KeptDumpName::parse(entry.file_name().to_str()?));
-    let name = KeptDumpName::previous(names, std::process::id(), process_start())?;
+    let name = KeptDumpName::previous(names, std::process::id(), first)?;
     Some(PreviousDump {
         path: Path::new(&folder).join(name.to_string()),
         time: UNIX_EPOCH + Duration::from_millis(name.milliseconds),

@@ -320,6 +320,10 @@ pub(crate) struct KeptFile {
 }
 
 impl KeptFile {
+    pub(crate) fn name(&self) -> KeptDumpName {
+        self.name
+    }
+
     /// Makes sure that the file may grow by `bytes`: within the limit of the folder, and with room on the disk.
     fn claim(&mut self, folder: &OpenFolder, bytes: u64) -> io::Result<()> {
         let needed = self.written.saturating_add(bytes);

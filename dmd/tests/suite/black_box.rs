@@ -49,7 +49,11 @@ fn held(dump: &Value) -> u64 {
 }
 
 fn ramp(preloaded: bool, options: &str, folder: &Path) -> Output {
-    let output = run(&mut limited(preloaded, options, folder, "ramp 400 progress"));
+    grow(preloaded, options, folder, "ramp 400 progress")
+}
+
+fn grow(preloaded: bool, options: &str, folder: &Path, arguments: &str) -> Output {
+    let output = run(&mut limited(preloaded, options, folder, arguments));
     assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{output:?}");
     output
 }
@@ -58,10 +62,11 @@ fn ramp(preloaded: bool, options: &str, folder: &Path) -> Output {
 fn a_program_without_memory_leaves_a_dump_and_ends_by_its_own_abort() {
     for preloaded in [false, true] {
         let folder = tempfile::tempdir().unwrap();
-        ramp(preloaded, "--quiet --dump-near-limit=80%,keep=3,dir=kept", folder.path());
+        let options = "--quiet --dump-near-limit=80%,keep=3,dir=kept";
+        grow(preloaded, options, folder.path(), "seen 400 progress kept");
         let kept = folder.path().join("kept");
         let files = dumps(&kept);
-        assert!((1..=3).contains(&files.len()), "{files:?}");
+        assert!((2..=3).contains(&files.len()), "{files:?}");
         let last = files.last().unwrap();
         assert!(last.to_str().unwrap().ends_with(".no-memory.json.gz"), "{files:?}");
         assert_eq!(fs::metadata(last).unwrap().permissions().mode() & 0o777, 0o600);
@@ -77,6 +82,7 @@ fn a_program_without_memory_leaves_a_dump_and_ends_by_its_own_abort() {
         // The dump says what it is, and how long the process lived after it.
         let text = |path: &Path| format!("{}", read(path).unwrap().black_box().unwrap());
         assert!(text(last).contains("because the allocator had no memory"), "{}", text(last));
+        assert!(text(last).contains(" s before the last sign of life"), "{}", text(last));
         assert!(text(&files[0]).contains(" s before the last sign of life"), "{}", text(&files[0]));
         assert!(text(&files[0]).contains("address space)"), "{}", text(&files[0]));
     }
@@ -85,7 +91,8 @@ fn a_program_without_memory_leaves_a_dump_and_ends_by_its_own_abort() {
 #[test]
 fn a_sample_has_dumps_near_the_limit_too() {
     let folder = tempfile::tempdir().unwrap();
-    ramp(true, "--quiet --sample-bytes=256KiB --dump-near-limit=50%", folder.path());
+    let options = "--quiet --sample-bytes=256KiB --dump-near-limit=50%";
+    grow(true, options, folder.path(), "seen 400 progress .");
     let files = dumps(folder.path());
     assert!(files.len() >= 2 && files.len() <= 5, "{files:?}");
     assert!(files.iter().all(|path| held(&read_dump(path)) > 0));
@@ -177,6 +184,37 @@ fn the_last_dump_of_an_earlier_process_is_found() {
         fs::write(folder.path().join(name), "").unwrap();
     }
     previous("dmd.0000000000010.6.8.growth.json.gz.partial 6 8 growth true\n");
+}
+
+#[test]
+fn an_earlier_process_may_have_the_same_number() {
+    for preloaded in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let output = run(&mut limited(preloaded, "--quiet --dump-near-limit=20%", folder.path(), "twin"));
+        let text = String::from_utf8_lossy(&output.stdout);
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 2, "{output:?}");
+        assert!(lines[0].ends_with(" limit false") && lines[0].contains(".json.gz 5 "), "{text}");
+        // The own dump is newer.
+        assert_eq!(lines[0], lines[1]);
+        assert!(dumps(folder.path()).len() >= 2);
+    }
+}
+
+#[test]
+fn large_blocks_that_fit_cost_no_look_at_the_limits() {
+    for preloaded in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = command(victim("boxed"));
+        if preloaded {
+            command.env("LD_PRELOAD", libdmd());
+        }
+        command.env("DMD", "--mode=live --quiet --dump-near-limit").args(["buffers", "1000", "32"]);
+        let output = run(command.current_dir(folder.path()));
+        // A look reads some thousands of bytes.
+        let bytes: u64 = String::from_utf8_lossy(&output.stdout).trim().parse().unwrap();
+        assert!(bytes < 2000, "{bytes}");
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::process_lock::ProcessLock;
 use crate::reporting::isolation;
 use crate::watching::{Collector, CycleProgress, WatchedCollector};
 
-pub use super::near_limit::PressureRelief;
+pub use super::near_limit::{NearLimitRegistration, PressureRelief};
 
 type PressureCallback = dyn Fn() + Send + Sync;
 
@@ -81,23 +81,24 @@ pub fn minimize_memory_usage() {
 /// of its memory groups (cgroups), its address space or the machine. `log` receives the effect each time.
 ///
 /// Choose a lower share than that of DMD's black box, which writes a dump near the limit: hooks that free enough memory
-/// then make the dump unnecessary. If the use stays above the share, the hooks run once a minute.
+/// then make the dump unnecessary. If the use stays above the share, the hooks run once a minute. The calls end when the
+/// registration is dropped. The child of a fork has no such thread.
 ///
 /// # Errors
 ///
-/// Returns [`Unsupported`](io::ErrorKind::Unsupported) if the system shows no limit, and the error of starting the
-/// thread.
+/// Returns [`InvalidInput`](io::ErrorKind::InvalidInput) if `percent` is not 1 to 99,
+/// [`Unsupported`](io::ErrorKind::Unsupported) if the system shows no limit, and the error of starting the thread.
 ///
 /// ```no_run
 /// # fn main() -> std::io::Result<()> {
-/// memory_reporter::pressure::minimize_near_limit(80, |relief| eprintln!("{relief}"))?;
+/// memory_reporter::pressure::minimize_near_limit(80, |relief| eprintln!("{relief}"))?.forever();
 /// # Ok(())
 /// # }
 /// ```
 pub fn minimize_near_limit(
     percent: u8,
     log: impl Fn(&PressureRelief) + Send + Sync + 'static,
-) -> io::Result<()> {
+) -> io::Result<NearLimitRegistration> {
     near_limit::start(percent, minimize_memory_usage, Box::new(log))
 }
 

@@ -127,12 +127,15 @@ unsafe extern "C" fn set_name(context: *mut c_void, name: &EngineTypeName<'_>) {
     *into = Some(name.0.read());
 }
 
-/// The folder in which the engine's black box keeps its dumps; `None` without a black box.
+/// The folder in which the engine's black box keeps its dumps, and the time in the name of this process's first dump
+/// there (`u64::MAX` before the first). `None` without a black box.
 #[allow(unsafe_code, reason = "calls a function of another library")]
-pub fn black_box_folder() -> Option<String> {
+pub fn black_box_folder() -> Option<(String, u64)> {
     let engine = engine()?;
+    let mut first = u64::MAX;
     // SAFETY: `set_name` takes a pointer to the option, which outlives the call.
-    read_name(|context| unsafe { (engine.black_box_folder)(context, set_name) })
+    let folder = read_name(|context| first = unsafe { (engine.black_box_folder)(context, set_name) })?;
+    Some((folder, first))
 }
 
 /// The reason why an engine opened no log.

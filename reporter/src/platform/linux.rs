@@ -26,7 +26,7 @@ pub(crate) use background::{
 pub(crate) use fork::at_fork;
 #[cfg(feature = "live")]
 pub(crate) use local_socket::{Peer, SocketListener};
-pub use memory_bounds::{BoundKind, MemoryBound, tightest_bound};
+pub use memory_bounds::{BoundKind, MemoryBound, tightest_bound_and_left};
 pub(crate) use memory_bounds::{group_amounts, memory_stalls, memory_use};
 pub use memory_groups::MemoryGroups;
 #[cfg(feature = "live")]

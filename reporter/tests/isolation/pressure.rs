@@ -62,10 +62,23 @@ fn hooks_run_near_the_limit() {
     let _hook = on_memory_pressure(move || {
         counted.fetch_add(1, Ordering::SeqCst);
     });
+    for percent in [0, 100, 255] {
+        let error = minimize_near_limit(percent, |_| {}).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput, "{percent}");
+    }
     let (send, receive) = std::sync::mpsc::channel();
-    // Each machine uses more than 0 % of its memory.
-    minimize_near_limit(0, move |relief| _ = send.send(*relief)).unwrap();
+    // Each machine uses more than 1 % of its memory.
+    let registration = minimize_near_limit(1, move |relief| {
+        send.send(*relief).unwrap();
+        panic_any(DropBomb);
+    })
+    .unwrap();
     let relief = receive.recv().unwrap();
+    // The panic does not end the thread, and the end of the registration does: it drops the sender.
+    let is_running = receive.recv_timeout(std::time::Duration::from_millis(600));
+    assert_eq!(is_running, Err(std::sync::mpsc::RecvTimeoutError::Timeout));
+    drop(registration);
+    assert!(receive.recv().is_err());
     assert_eq!(runs.load(Ordering::SeqCst), 3);
     assert!(relief.limit > 0 && relief.before > 0 && relief.after > 0, "{relief:?}");
     let text = relief.to_string();

@@ -5,7 +5,6 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use dmd_analyze::kept::KeptDumpName;
-use memory_reporter::__private::process_start;
 use memory_reporter::engine_abi::black_box_folder;
 
 use crate::bounded::BoundedBody;
@@ -13,7 +12,7 @@ use crate::options::EndpointOptions;
 use crate::response::{RefusedRequest, ResponseBody};
 
 pub(crate) fn last(options: &EndpointOptions) -> Result<ResponseBody, RefusedRequest> {
-    let folder = black_box_folder().ok_or_else(|| {
+    let (folder, first) = black_box_folder().ok_or_else(|| {
         RefusedRequest::new(
             404,
             "this program has no black box: start it with DMD='--mode=live --sample-bytes=512KiB --dump-near-limit'",
@@ -21,10 +20,15 @@ pub(crate) fn last(options: &EndpointOptions) -> Result<ResponseBody, RefusedReq
     })?;
     let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| KeptDumpName::parse(entry.file_name().to_str()?));
-    let name = KeptDumpName::previous(names, std::process::id(), process_start())
+    let name = KeptDumpName::previous(names, std::process::id(), first)
         .ok_or_else(|| RefusedRequest::new(404, "no earlier process has left a dump"))?;
     let bytes = BoundedBody::new(options.max_bytes).fill("the dump", |body| {
-        let file = File::open(Path::new(&folder).join(name.to_string()))?;
+        let path = Path::new(&folder).join(name.to_string());
+        // Opening a pipe would wait, and a link may lead to a file outside of the folder.
+        if !fs::symlink_metadata(&path)?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+        }
+        let file = File::open(path)?;
         io::copy(&mut file.take(options.max_bytes as u64 + 1), body).map(drop)
     })?;
     let file_name = if name.is_partial { "last.json.gz.partial" } else { "last.json.gz" };

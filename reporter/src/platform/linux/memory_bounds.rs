@@ -67,14 +67,20 @@ impl MemoryGroups {
 
 /// The bound that the process would use to the largest share if it used this many bytes more: of all memory groups around
 /// the process, its address space and the machine. Neither allocates nor panics. `None` if the kernel shows no limit.
-pub fn tightest_bound(groups: Option<&MemoryGroups>, more: u64) -> Option<MemoryBound> {
+pub(super) fn tightest_bound(groups: Option<&MemoryGroups>, more: u64) -> Option<MemoryBound> {
+    tightest_bound_and_left(groups, more).map(|(bound, _)| bound)
+}
+
+/// Like [`tightest_bound`], with the least number of bytes that are left of any bound.
+pub fn tightest_bound_and_left(groups: Option<&MemoryGroups>, more: u64) -> Option<(MemoryBound, u64)> {
     let share =
         |bound: &MemoryBound| MemoryBound { used: bound.used.saturating_add(more), ..*bound }.permille();
-    let of_groups = groups
-        .into_iter()
-        .flat_map(|groups| groups.folders().filter_map(move |folder| groups.bound(folder)))
-        .max_by_key(share);
-    [of_groups, address_space(), machine()].into_iter().flatten().max_by_key(share)
+    let of_groups =
+        groups.into_iter().flat_map(|groups| groups.folders().filter_map(move |folder| groups.bound(folder)));
+    let mut left = u64::MAX;
+    let bounds = of_groups.chain(address_space()).chain(machine());
+    let tightest = bounds.inspect(|bound| left = left.min(bound.left())).max_by_key(share)?;
+    Some((tightest, left))
 }
 
 /// The tightest bound, for callers that may search for the groups each time.

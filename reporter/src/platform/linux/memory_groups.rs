@@ -83,10 +83,13 @@ impl MemoryGroups {
                 });
             }
         });
-        let mut found = found?;
-        if found.number(found.path.len, GroupFile::Current).is_none() {
-            // The list names a group outside of what this process sees.
-            found.path.truncate(found.mount);
+        let mut found: Self = found?;
+        // The kernel charges the nearest group with a memory controller. The list may also name a group outside of what
+        // this process sees. The root group of version 2 has no such file: its numbers are those of the machine.
+        while found.file(found.path.len, GroupFile::Current).is_none() {
+            let inner = found.path.bytes().get(found.mount..)?;
+            let around = found.mount + inner.iter().rposition(|byte| *byte == b'/')?;
+            found.path.truncate(around);
         }
         Some(found)
     }
@@ -272,6 +275,10 @@ impl KernelText {
                 read => text.len += read,
             }
         }
+        if text.len == LONGEST_LINE {
+            // The last line may be cut within a number.
+            text.len = text.text().iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        }
         Some(text)
     }
 
@@ -357,7 +364,8 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use super::{GroupFile, MemoryGroups, StatKey};
-    use crate::platform::limits::{BoundKind, tightest_bound};
+    use crate::platform::limits::BoundKind;
+    use crate::platform::linux::memory_bounds::tightest_bound;
 
     /// A folder with the files of groups and the kernel's lists.
     struct Kernel {
@@ -463,6 +471,34 @@ mod tests {
             assert_eq!(groups.number(groups.own(), GroupFile::Current), Some(4), "{name}");
             assert_eq!(groups.folders().count(), 1, "{name}");
         }
+    }
+
+    #[test]
+    fn a_group_without_memory_files_belongs_to_the_nearest_group_around_it() {
+        let kernel = Kernel::new("inner", "0::/pod/app/worker\n", V2)
+            .file("a mount/pod/app/worker/cgroup.procs", "")
+            .file("a mount/pod/memory.current", "1900\n")
+            .file("a mount/pod/memory.max", "2000\n")
+            .file("a mount/pod/memory.stat", "anon 1000\ninactive_file 300\n")
+            .file("a mount/memory.stat", "anon 1\n");
+        let groups = kernel.find().unwrap();
+        assert_eq!(groups.stat(groups.own(), StatKey::Anon), Some(1000));
+        assert_eq!(groups.folders().count(), 2);
+        let bound = tightest_bound(Some(&groups), 0).unwrap();
+        assert_eq!((bound.kind, bound.limit, bound.used), (BoundKind::Group, 2000, 1600));
+        // The root group of version 2 has only the machine's numbers.
+        let root = Kernel::new("root", "0::/app\n", V2).file("a mount/memory.stat", "anon 1\n");
+        assert_eq!(root.find(), None);
+    }
+
+    #[test]
+    fn a_number_is_not_cut() {
+        let text = format!("{}\nanon 123456\n", "x".repeat(super::LONGEST_LINE - 9));
+        let kernel = Kernel::new("cut", "0::/\n", V2)
+            .file("a mount/memory.current", "1\n")
+            .file("a mount/memory.stat", &text);
+        let groups = kernel.find().unwrap();
+        assert_eq!(groups.stat(groups.own(), StatKey::Anon), None);
     }
 
     #[test]
