@@ -192,6 +192,25 @@ fn an_update_of_a_faulty_baseline_keeps_the_lines_of_other_scopes() {
     assert_eq!(fs::read_to_string(&path).expect("the file"), BASELINE);
 }
 
+#[test]
+#[cfg(unix)]
+fn outside_of_a_target_folder_only_this_user_can_read_the_text() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    let [program, baseline] = ["moved", "parse.txt"].map(|name| folder.path().join(name));
+    fs::copy(std::env::current_exe().expect("a path"), &program).expect("a copy");
+    fs::write(&baseline, BASELINE).expect("the file");
+    let mut command = Command::new(program);
+    command.args(["--ignored", "--exact", "baseline_case"]).env("TMPDIR", folder.path());
+    command.env("BASELINE_CASE", baseline).env("BASELINE_BYTES", "501").env_remove("UPDATE_HEAP_BASELINE");
+    assert!(!command.output().expect("the case runs").status.success());
+    let files = fs::read_dir(folder.path()).expect("the folder").map(|entry| entry.expect("an entry"));
+    let texts: Vec<_> =
+        files.filter(|file| file.file_name().to_string_lossy().starts_with("heap-test-moved-")).collect();
+    assert_eq!(texts.len(), 1, "{texts:?}");
+    assert_eq!(texts[0].metadata().expect("the file").permissions().mode() & 0o777, 0o600);
+}
+
 /// A case of [`processes_that_update_one_baseline_lose_no_lines`].
 #[test]
 #[ignore = "another test runs it"]
