@@ -2,6 +2,7 @@
 
 use std::hint::black_box;
 use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -102,8 +103,42 @@ fn threads_under_one_tag_leave_no_negative_figure() {
 
 #[test]
 fn a_path_that_no_tag_can_have_does_not_count() {
-    let error = CountedTag::new("elsewhere").unwrap_err();
-    assert_eq!(error, ScopeError::NoRoom { scope: "elsewhere".to_owned() });
+    for (path, reason) in
+        [("elsewhere", "must be under `explicit/`"), ("", "the path is empty"), ("explicit/a//b", "")]
+    {
+        let error = CountedTag::new(path).unwrap_err();
+        assert!(
+            matches!(&error, ScopeError::InvalidPath { path: named, why } if named == path && why.contains(reason)),
+            "{error:?}"
+        );
+        assert!(error.to_string().starts_with(&format!("no tag can have the path `{path}`: ")), "{error}");
+        assert_eq!(TagLimit::new(path).unwrap_err(), error);
+    }
+}
+
+#[test]
+fn figures_during_frees_on_another_thread_are_not_negative() {
+    let counted = CountedTag::new("explicit/handed-over").unwrap();
+    let (sender, receiver) = channel::<Vec<u8>>();
+    let (crossings, _registration) = limit("explicit/handed-over", 1 << 30);
+    let done = AtomicBool::new(false);
+    thread::scope(|threads| {
+        threads.spawn(|| receiver.into_iter().for_each(drop));
+        threads.spawn(|| {
+            for _ in 0..50_000 {
+                sender.send(counted.tag().run(|| buffer(1 << 16))).unwrap();
+            }
+            drop(sender);
+            done.store(true, Ordering::Relaxed);
+        });
+        while !done.load(Ordering::Relaxed) {
+            let figures = counted.figures();
+            let largest = figures.retained_bytes.max(figures.retained_blocks);
+            assert!(largest <= 50_000 << 16, "{figures:?}");
+        }
+    });
+    assert_eq!(counted.figures().retained_bytes, 0);
+    assert!(crossings.try_iter().all(|crossing| crossing.live_bytes <= 50_000 << 16));
 }
 
 fn limit(path: &str, bytes: u64) -> (Receiver<LimitCrossing>, LimitRegistration) {

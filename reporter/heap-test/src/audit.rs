@@ -91,8 +91,7 @@ impl SizeAudit {
     ) -> Result<Self, String> {
         let (value, scope) = Scope::measure(make);
         let allocated = scope.figures().map_err(|error| error.to_string())?.retained_bytes;
-        let audit = Self::measure(&value, size)?;
-        Ok(Self { allocated: Some(allocated.into()), ..audit })
+        Self::compare(&value, size, Some(allocated.into()))
     }
 
     /// Compares the sizes of a value that exists.
@@ -101,6 +100,14 @@ impl SizeAudit {
     ///
     /// Returns an error if `size` panics.
     pub fn measure<T: MallocSizeOf>(value: &T, size: impl FnOnce(&T) -> i128) -> Result<Self, String> {
+        Self::compare(value, size, None)
+    }
+
+    fn compare<T: MallocSizeOf>(
+        value: &T,
+        size: impl FnOnce(&T) -> i128,
+        allocated: Option<i128>,
+    ) -> Result<Self, String> {
         let scope = Scope::named("size");
         let stated = catch_unwind(AssertUnwindSafe(|| scope.run(|| size(value)))).map_err(|panic| {
             let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -114,7 +121,7 @@ impl SizeAudit {
             stated,
             inline: size_of::<T>() as i128,
             walked: tree.total().usable as i128,
-            allocated: None,
+            allocated,
             allocations_of_size: scope.figures().map_or(0, |figures| figures.allocations),
             parts: Vec::new(),
         };
@@ -130,11 +137,18 @@ impl SizeAudit {
             .unwrap_or(0)
     }
 
-    /// The sizes that a method may state.
+    /// The sizes that a method may state. The walk does not see ignored fields, and the scope does not contain blocks
+    /// that are older than the value. So the walk is right only if it sees all allocated bytes.
     fn sizes(&self) -> impl Iterator<Item = i128> {
-        let heaps = [Some(self.walked), self.allocated].into_iter().flatten();
+        let walked = self.hidden().is_none_or(|hidden| hidden <= 0).then_some(self.walked);
+        let heaps = [walked, self.allocated].into_iter().flatten();
         let inline = self.inline;
         heaps.flat_map(move |heap| [heap, heap + inline])
+    }
+
+    /// The allocated bytes that the walk does not see; `None` if the allocated bytes are not known.
+    fn hidden(&self) -> Option<i128> {
+        self.allocated.map(|allocated| allocated - self.walked)
     }
 
     /// Whether the stated size is right, up to this share of the real size in percent.
@@ -170,8 +184,7 @@ impl fmt::Display for SizeAudit {
         for part in &self.parts {
             writeln!(f, "  {part}")?;
         }
-        if self.allocated.is_some_and(|allocated| allocated > *walked) {
-            let hidden = self.allocated.unwrap_or(0) - walked;
+        if let Some(hidden) = self.hidden().filter(|hidden| *hidden > 0) {
             writeln!(
                 f,
                 "  the walk does not see {} allocated bytes: an ignored field, or memory outside of the value",

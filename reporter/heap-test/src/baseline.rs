@@ -17,7 +17,7 @@ use crate::figure::{HeapFigure, MeasuredHeap, grouped};
 /// The variable that makes a test write the baseline.
 const UPDATE: &str = "UPDATE_HEAP_BASELINE";
 
-/// Tests on other threads may update the same file.
+/// Tests on other threads may update the same file. The lock of a file belongs to the process on some systems.
 static UPDATING: Mutex<()> = Mutex::new(());
 
 /// Implements `assert_heap_baseline!`.
@@ -83,11 +83,29 @@ fn grown(known: &BTreeMap<HeapFigure, u64>, figures: &HeapFigures) -> Vec<Failed
         .collect()
 }
 
-/// Writes the figures of these scopes. Lines of other scopes stay, unless the old file has a fault.
+/// Waits until no other process updates a file in this folder. The lock ends with the returned file.
+///
+/// The baseline itself is replaced, and a file beside it would stay in the repository. So the lock is on the folder.
+#[cfg(unix)]
+fn lock_folder(folder: &Path) -> io::Result<fs::File> {
+    let folder = fs::File::open(folder)?;
+    rustix::io::retry_on_intr(|| rustix::fs::flock(&folder, rustix::fs::FlockOperation::LockExclusive))?;
+    Ok(folder)
+}
+
+/// Writes the figures of these scopes. Lines of other scopes stay.
 fn update(file: &Path, scopes: &[(&dyn MeasuredHeap, HeapFigures)]) -> io::Result<()> {
     let _updating = UPDATING.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = file.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    #[cfg(unix)]
+    let _locked = lock_folder(folder)?;
     let mut baseline = match fs::read(file) {
-        Ok(bytes) => BaselineText::parse(&bytes).unwrap_or_default(),
+        Ok(bytes) if bytes.is_empty() => BaselineText::default(),
+        // A fault may hide lines of other scopes.
+        Ok(bytes) => BaselineText::parse(&bytes).map_err(|fault| {
+            io::Error::other(format!("{fault}; correct the file, or delete it to write all scopes anew"))
+        })?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => BaselineText::default(),
         Err(error) => return Err(error),
     };
@@ -95,9 +113,6 @@ fn update(file: &Path, scopes: &[(&dyn MeasuredHeap, HeapFigures)]) -> io::Resul
         let amount = |figure: HeapFigure| u64::try_from(figure.amount(figures)).unwrap_or(0);
         let figures = FIGURES.into_iter().map(|figure| (figure, amount(figure))).collect();
         baseline.0.insert(heap.scope().name().to_owned(), figures);
-    }
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)?;
     }
     let mut new = NewFile::create(file, Readers::Umask)?;
     write!(new.file(), "{baseline}")?;

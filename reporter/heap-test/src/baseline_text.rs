@@ -65,7 +65,7 @@ impl BaselineText {
             return Err("the file starts with a byte order mark; save it as UTF-8 without a mark".to_owned());
         }
         if ["<<<<<<<", "=======", ">>>>>>>", "|||||||"].iter().any(|mark| line.starts_with(mark.as_bytes())) {
-            return Err("this is a merge conflict; resolve it, or update the baseline".to_owned());
+            return Err("this is a merge conflict; resolve it".to_owned());
         }
         if line.ends_with(b"\r\n") {
             return Err(

@@ -135,21 +135,26 @@ pub(crate) fn panic_with(failures: &[&HeapFailure<'_>], end: &str) -> ! {
 
 fn write(text: &str, place: &Location<'_>) -> io::Result<PathBuf> {
     static NEXT: AtomicU32 = AtomicU32::new(1);
-    let folder = target_folder()?.join("heap-tests");
-    fs::create_dir_all(&folder)?;
     let program = env::current_exe()?;
-    let program = program.file_stem().unwrap_or_default().to_string_lossy();
+    let name = program.file_stem().unwrap_or_default().to_string_lossy();
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let path = folder.join(format!("{program}-{}-{number}.txt", std::process::id()));
-    let mut file = NewFile::create(&path, Readers::Umask)?;
+    let name = format!("{name}-{}-{number}.txt", std::process::id());
+    let (path, readers) = match target_folder(&program) {
+        Some(target) => {
+            let folder = target.join("heap-tests");
+            fs::create_dir_all(&folder)?;
+            (folder.join(name), Readers::Umask)
+        }
+        // Other users can write in this folder, so a folder in it may be theirs.
+        None => (env::temp_dir().join(format!("heap-test-{name}")), Readers::User),
+    };
+    let mut file = NewFile::create(&path, readers)?;
     writeln!(file.file(), "{}:{}\n{text}", place.file(), place.line())?;
     file.finish()?;
     Ok(path)
 }
 
-/// The target folder that contains this program, or the folder for temporary files.
-fn target_folder() -> io::Result<PathBuf> {
-    let program = env::current_exe()?;
-    let is_target = |folder: &&Path| folder.join("CACHEDIR.TAG").exists();
-    Ok(program.ancestors().skip(1).find(is_target).map_or_else(env::temp_dir, Path::to_path_buf))
+/// The target folder that contains this program.
+fn target_folder(program: &Path) -> Option<&Path> {
+    program.ancestors().skip(1).find(|folder| folder.join("CACHEDIR.TAG").exists())
 }

@@ -231,7 +231,8 @@ macro_rules! assert_heap_baseline {
 /// Asserts that a method returns the size of its value: `audit!(value, value.size())`.
 ///
 /// The macro walks the value and compares its stated size with the walked size. With `audit!(value = make(),
-/// value.size())`, it makes the value in a scope and also compares the allocated bytes. The value's type must derive
+/// value.size())`, it makes the value in a scope and also compares the allocated bytes: the size must contain ignored
+/// fields, and whatever else `make()` leaves allocated. The value's type must derive
 /// [`MallocSizeOf`](memory_reporter::MallocSizeOf).
 ///
 /// ```standalone_crate

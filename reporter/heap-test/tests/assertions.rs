@@ -179,6 +179,77 @@ fn a_faulty_baseline_is_rejected_by_line_and_reason() {
 }
 
 #[test]
+fn an_update_of_a_faulty_baseline_keeps_the_lines_of_other_scopes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("conflict.txt");
+    let conflict = BASELINE.replacen("bytes 500", "<<<<<<< HEAD\nbytes 500", 1);
+    fs::write(&path, &conflict).expect("the file");
+    let error = run_case(&path, 9999, true).unwrap_err();
+    assert!(error.contains("conflict.txt: not updated: line 10: this is a merge conflict"), "{error}");
+    assert_eq!(fs::read_to_string(&path).expect("the file"), conflict);
+    fs::write(&path, "").expect("the file");
+    run_case(&path, 500, true).expect("the update of an empty file");
+    assert_eq!(fs::read_to_string(&path).expect("the file"), BASELINE);
+}
+
+#[test]
+#[cfg(unix)]
+fn outside_of_a_target_folder_only_this_user_can_read_the_text() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    let [program, baseline] = ["moved", "parse.txt"].map(|name| folder.path().join(name));
+    fs::copy(std::env::current_exe().expect("a path"), &program).expect("a copy");
+    fs::write(&baseline, BASELINE).expect("the file");
+    let mut command = Command::new(program);
+    command.args(["--ignored", "--exact", "baseline_case"]).env("TMPDIR", folder.path());
+    command.env("BASELINE_CASE", baseline).env("BASELINE_BYTES", "501").env_remove("UPDATE_HEAP_BASELINE");
+    assert!(!command.output().expect("the case runs").status.success());
+    let files = fs::read_dir(folder.path()).expect("the folder").map(|entry| entry.expect("an entry"));
+    let texts: Vec<_> =
+        files.filter(|file| file.file_name().to_string_lossy().starts_with("heap-test-moved-")).collect();
+    assert_eq!(texts.len(), 1, "{texts:?}");
+    assert_eq!(texts[0].metadata().expect("the file").permissions().mode() & 0o777, 0o600);
+}
+
+/// A case of [`processes_that_update_one_baseline_lose_no_lines`].
+#[test]
+#[ignore = "another test runs it"]
+fn baseline_of_many_scopes() {
+    let path = std::env::var("BASELINE_CASE").expect("the path");
+    let name = std::env::var("BASELINE_SCOPE").expect("the name");
+    for number in 0..25 {
+        let scope = Scope::named(format!("{name} {number}"));
+        assert_heap_baseline!(Path::new(&path), scope);
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn processes_that_update_one_baseline_lose_no_lines() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("shared.txt");
+    let processes: Vec<_> = ["a", "b", "c", "d"]
+        .map(|name| {
+            let mut command = Command::new(std::env::current_exe().expect("a path"));
+            command.args(["--ignored", "--exact", "baseline_of_many_scopes"]);
+            command.env("BASELINE_CASE", &path).env("BASELINE_SCOPE", name).env("UPDATE_HEAP_BASELINE", "1");
+            command.stdout(std::process::Stdio::null());
+            command.spawn().expect("the case starts")
+        })
+        .into();
+    for mut process in processes {
+        assert!(process.wait().expect("the case ends").success());
+    }
+    let text = fs::read_to_string(&path).expect("the file");
+    for name in ["a", "b", "c", "d"] {
+        for number in 0..25 {
+            assert!(text.contains(&format!("peak 0 {name} {number}\n")), "{name} {number}: {text}");
+        }
+    }
+    assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 1, "the lock leaves no file");
+}
+
+#[test]
 #[cfg(unix)]
 fn an_update_in_a_read_only_folder_fails_and_keeps_the_file() {
     use std::os::unix::fs::PermissionsExt;

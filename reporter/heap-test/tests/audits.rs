@@ -134,8 +134,17 @@ fn memory_that_the_walk_does_not_see_is_counted() {
         hidden: Vec<u8>,
     }
     let make = || Hidden { seen: vec![1; 100], hidden: vec![1; 900] };
-    // A size with the hidden field is right, and one without it is what the walk says.
+    // A size with the hidden field is right. The walk alone cannot see the error of a size without it.
     audit!(value = make(), value.seen.capacity() + value.hidden.capacity());
+    let value = make();
+    audit!(value, value.seen.capacity());
+    for inline in [0, size_of::<Hidden>()] {
+        let message = failure(|| audit!(value = make(), value.seen.capacity() + inline));
+        assert!(message.contains("error:     -") && message.contains("900 allocated bytes"), "{message}");
+    }
+    // Blocks that are older than the value belong to it or not.
+    let older = vec![1_u8; 50];
+    audit!(value = vec![older; 1], value[0].capacity() + value.capacity() * size_of::<Vec<u8>>());
     let audit = SizeAudit::measure_new(make, |value| value.seen.capacity() as i128 / 2).expect("an audit");
     assert_eq!((audit.walked, audit.allocated), (100, Some(1000)));
     assert!(audit.to_string().contains("the walk does not see 900 allocated bytes"), "{audit}");

@@ -14,7 +14,7 @@
 //! When a scope is dropped, no thread is inside it, so its number and its combinations are retired. A retired number is
 //! free again when no block has it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::allocator::tags::tallies::{self, RawFigures, TagLinks, TagRecord};
@@ -153,10 +153,11 @@ impl TagNumbers {
     /// Retires a scope, and all combinations that contain it.
     fn retire(&mut self, scope: TagNumber) {
         let mut numbers = vec![scope];
+        let mut found = BTreeSet::from([scope]);
         let mut index = 0;
         while let Some(number) = numbers.get(index).copied() {
             for above in self.above.remove(&number).unwrap_or_default() {
-                if !numbers.contains(&above) {
+                if found.insert(above) {
                     numbers.push(above);
                 }
             }

@@ -7,6 +7,7 @@ use crate::allocator::tags::tallies::{self, TagRecord};
 use super::contexts;
 use super::heap_figures::{HeapFigures, ScopeError};
 use super::path_tags::Tag;
+use super::tag_names;
 
 /// A tag that counts: its allocations, frees, live bytes and peak are known at any time, without a collection.
 ///
@@ -41,12 +42,15 @@ impl CountedTag {
     ///
     /// # Errors
     ///
-    /// Returns an error if no allocator is declared, if the path is invalid for a tag, or if all numbers of tags are in
-    /// use.
+    /// Returns an error if no allocator is declared, if the path is [invalid](ScopeError::InvalidPath) for a tag, or if
+    /// all numbers of tags are in use.
     pub fn new(path: impl AsRef<str>) -> Result<Self, ScopeError> {
         let path = path.as_ref();
         if allocator::declared().is_none() {
             return Err(ScopeError::NoAllocator);
+        }
+        if let Some(why) = tag_names::fault(path) {
+            return Err(ScopeError::InvalidPath { path: path.to_owned(), why });
         }
         let tag = Tag::new(path);
         let number = if tag.0 == NO_TAG { None } else { contexts::count(tag.0) };

@@ -57,8 +57,15 @@ pub enum ScopeError {
     NoAllocator,
     /// All numbers of tags and scopes are in use.
     NoRoom {
-        /// The name of the scope.
+        /// The name of the scope, or the path of the tag.
         scope: String,
+    },
+    /// A tag cannot have this path.
+    InvalidPath {
+        /// The path.
+        path: String,
+        /// The reason.
+        why: &'static str,
     },
     /// The scope was made before a fork, in the parent process.
     OtherProcess {
@@ -84,6 +91,7 @@ impl fmt::Display for ScopeError {
                 f,
                 "no room for the scope `{scope}`: a process can have 65,534 scopes and tags at once; drop scopes, or free their blocks"
             ),
+            Self::InvalidPath { path, why } => write!(f, "no tag can have the path `{path}`: {why}"),
             Self::OtherProcess { process } => write!(
                 f,
                 "the scope belongs to process {process}, and this process is its fork; make the scope after the fork"
@@ -93,7 +101,7 @@ impl fmt::Display for ScopeError {
                 "{blocks} blocks are not counted: the system had no memory for the table of tags"
             ),
             Self::Uncounted => f.write_str(
-                "code of the scope ran uncounted: at the end of a thread, in a destructor of a thread-local value, or with more than 65,534 nested scopes and tags",
+                "code of the scope ran uncounted: at the end of a thread, in a destructor of a thread-local value, or in nested scopes when all 65,534 numbers of scopes, tags and their combinations were in use",
             ),
         }
     }

@@ -14,9 +14,6 @@ pub struct KeyedTags {
     number: u64,
 }
 
-/// Numbers of guards have this bit only for keys.
-const IS_KEY: u64 = 1 << 63;
-
 impl KeyedTags {
     /// Makes a set of keys.
     #[allow(clippy::new_without_default, reason = "each value has keys of its own")]
@@ -27,16 +24,11 @@ impl KeyedTags {
 
     /// Makes this the tag of this thread until [`exit`](Self::exit) with the same key.
     pub fn enter(&self, tag: Tag, key: u64) {
-        open_guards::open_as(self.place(key), EnteredTag::Path(tag.0));
+        open_guards::open_key(self.number, key, EnteredTag::Path(tag.0));
     }
 
     /// Ends the newest entry of this key on this thread. Without such an entry, does nothing.
     pub fn exit(&self, key: u64) {
-        open_guards::close(self.place(key));
-    }
-
-    fn place(&self, key: u64) -> u64 {
-        // Keys of different sets differ in almost all cases, and a wrong match only ends another entry early.
-        key.wrapping_add(self.number.wrapping_mul(0x9e37_79b9_7f4a_7c15)) | IS_KEY
+        open_guards::close_key(self.number, key);
     }
 }

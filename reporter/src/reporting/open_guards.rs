@@ -24,8 +24,17 @@ struct ThreadGuards {
     made: u64,
 }
 
+/// Identifies a guard on its thread.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct GuardPlace {
+    /// The number of the set of keys; 0 for guards without a key.
+    set: u64,
+    /// The key, or the number of the guard, from 1.
+    key: u64,
+}
+
 struct OpenGuard {
-    place: u64,
+    place: GuardPlace,
     entered: EnteredTag,
     /// The context that this guard makes current.
     context: TagContext,
@@ -34,7 +43,7 @@ struct OpenGuard {
 }
 
 impl OpenGuard {
-    fn new(place: u64, entered: EnteredTag, before: TagContext) -> Self {
+    fn new(place: GuardPlace, entered: EnteredTag, before: TagContext) -> Self {
         let context = contexts::inside(before, &entered);
         let scope = match &entered {
             EnteredTag::Scope(scope) => scope.number(),
@@ -59,18 +68,20 @@ fn claim(number: TagNumber) -> bool {
 }
 
 impl ThreadGuards {
-    fn push(&mut self, place: Option<u64>, entered: EnteredTag) -> u64 {
-        let place = place.unwrap_or_else(|| {
-            self.made += 1;
-            self.made
-        });
+    fn push(&mut self, place: GuardPlace, entered: EnteredTag) {
         let guard = OpenGuard::new(place, entered, self.context());
         self.guards.push(guard);
-        place
     }
 
-    /// Removes the guard with this number, which need not be the newest guard.
-    fn remove(&mut self, place: u64) {
+    /// Opens a guard without a key. Returns its number.
+    fn push_new(&mut self, entered: EnteredTag) -> u64 {
+        self.made += 1;
+        self.push(GuardPlace { set: 0, key: self.made }, entered);
+        self.made
+    }
+
+    /// Removes the newest guard with this identity. Newer guards may exist.
+    fn remove(&mut self, place: GuardPlace) {
         let Some(index) = self.guards.iter().rposition(|guard| guard.place == place) else { return };
         let newer = self.guards.split_off(index + 1);
         if let Some(removed) = self.guards.pop() {
@@ -115,17 +126,22 @@ fn change<T>(change: impl FnOnce(&mut ThreadGuards) -> T) -> Option<T> {
 
 /// Opens a guard. Returns its number on this thread, from 1; 0 near the end of a thread.
 pub(super) fn open(entered: EnteredTag) -> u64 {
-    change(|open| open.push(None, entered)).unwrap_or(0)
+    change(|open| open.push_new(entered)).unwrap_or(0)
 }
 
-/// Opens a guard with a number that the caller chooses. The number has its highest bit set.
-pub(super) fn open_as(place: u64, entered: EnteredTag) {
-    change(|open| open.push(Some(place), entered));
+/// Opens a guard with a key of a set, whose number is at least 1.
+pub(super) fn open_key(set: u64, key: u64, entered: EnteredTag) {
+    change(|open| open.push(GuardPlace { set, key }, entered));
+}
+
+/// Ends the newest guard with this key of a set.
+pub(super) fn close_key(set: u64, key: u64) {
+    change(|open| open.remove(GuardPlace { set, key }));
 }
 
 /// Ends the guard with this number.
 pub(super) fn close(place: u64) {
-    change(|open| open.remove(place));
+    change(|open| open.remove(GuardPlace { set: 0, key: place }));
 }
 
 /// Sets the tag of this thread for the time without a guard.

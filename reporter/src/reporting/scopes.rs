@@ -51,7 +51,12 @@ pub use super::heap_figures::{HeapFigures, ScopeError, ScopeStack};
 /// A scope: see [the module](self).
 ///
 /// Clones are the same scope. The blocks of a scope keep its number, so a process can have 65,534 scopes and tags at
-/// once. The number of a dropped scope is used again when its last block is freed.
+/// once. Each combination of nested scopes and tags that a thread enters needs a number, too, and a path below a
+/// [counted path](crate::tags::CountedTag) needs two. The number of a dropped scope is used again when its last block is
+/// freed.
+///
+/// An allocation counts in each scope around it, so its time grows with their number. The free of a block from outside
+/// compares each scope of the thread with each scope of the block: do not measure in each call of a deep recursion.
 #[derive(Clone)]
 pub struct Scope(Option<Arc<ScopeData>>);
 

@@ -87,7 +87,8 @@ impl TagNames {
     }
 }
 
-fn fault(path: &str) -> Option<&'static str> {
+/// The reason why a tag cannot have this path.
+pub(super) fn fault(path: &str) -> Option<&'static str> {
     path_fault(path)
         .or(kind_fault(path, Kind::Heap, Units::Bytes))
         .or((!is_explicit(path)).then_some("a tag's path must be under `explicit/`"))

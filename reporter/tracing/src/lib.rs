@@ -28,8 +28,9 @@
 //! # Limits
 //!
 //! The layer needs a declared allocator: without one, spans have no tags and collections warn. Memory that `tracing`
-//! itself allocates inside an entered span, such as the data of an inner span, belongs to this span. Each path is kept until the process ends, so their number is bounded: see
-//! [`at_most`](SpanTags::at_most).
+//! itself allocates inside an entered span, such as the data of an inner span, belongs to this span. Each path is kept
+//! until the process ends, so their number is bounded: see [`at_most`](SpanTags::at_most). Paths appear even in
+//! anonymized reports, so the field of [`span_with_value`](SpanTags::span_with_value) must not contain private data.
 
 #![forbid(unsafe_code)]
 

@@ -77,6 +77,9 @@ impl SpanTags {
 
     /// Spans with this name get the tag `path/name/value`, with the value of this field when the span is made. Spans
     /// without a value get `path/name`.
+    ///
+    /// The value is part of a path, and paths appear even in anonymized reports. So the field must not contain private
+    /// data, such as the name or the mail address of a user.
     #[must_use]
     pub fn span_with_value(mut self, name: impl Into<String>, field: impl Into<String>) -> Self {
         self.rules.push(SpanRule { name: Some(name.into()), target: None, field: Some(field.into()) });

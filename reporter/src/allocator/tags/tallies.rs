@@ -164,22 +164,25 @@ impl TagRecord {
         self.owner.load(Ordering::Relaxed) == super::thread()
     }
 
+    /// Adds to a figure. Returns the sum of the figure directly after this event.
     #[inline]
-    fn add(&self, is_own: bool, figure: TallyFigure, amount: u64) {
+    fn add(&self, is_own: bool, figure: TallyFigure, amount: u64) -> u64 {
+        let (own, shared) = (&self.own.0[figure as usize], &self.shared.0[figure as usize]);
         if is_own {
-            let cell = &self.own.0[figure as usize];
-            cell.store(cell.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+            let changed = own.load(Ordering::Relaxed).wrapping_add(amount);
+            own.store(changed, Ordering::Relaxed);
+            changed.wrapping_add(shared.load(Ordering::Relaxed))
         } else {
             // A number is free for new use when all its blocks are counted as freed: see `live_blocks`.
-            self.shared.0[figure as usize].fetch_add(amount, Ordering::Release);
+            let before = shared.fetch_add(amount, Ordering::Release);
+            before.wrapping_add(amount).wrapping_add(own.load(Ordering::Relaxed))
         }
     }
 
     /// Changes the live bytes, and raises the peak.
     #[inline]
     fn change_live(&self, is_own: bool, change: u64) {
-        self.add(is_own, TallyFigure::Live, change);
-        let live = self.sum(TallyFigure::Live);
+        let live = self.add(is_own, TallyFigure::Live, change);
         let peak = if is_own { &self.own_peak } else { &self.shared_peak };
         if live as i64 > peak.load(Ordering::Relaxed) as i64 {
             if is_own {
@@ -218,6 +221,8 @@ impl TagRecord {
 
     pub(crate) fn figures(&self) -> RawFigures {
         let live = self.sum(TallyFigure::Live);
+        // One tally may be older than the other, so a sum may be negative for a moment.
+        let not_negative = |figure: u64| if figure as i64 > 0 { figure } else { 0 };
         let peak = self.own_peak.load(Ordering::Relaxed).max(self.shared_peak.load(Ordering::Relaxed));
         RawFigures {
             allocations: self.sum(TallyFigure::Allocations),
@@ -225,8 +230,8 @@ impl TagRecord {
             requested: self.sum(TallyFigure::Requested),
             usable: self.sum(TallyFigure::Usable),
             frees: self.sum(TallyFigure::Frees),
-            live_blocks: self.live_blocks(),
-            live,
+            live_blocks: not_negative(self.live_blocks()),
+            live: not_negative(live),
             peak,
             net: live.wrapping_add(self.sum(TallyFigure::Outside)) as i64,
             lost: self.lost.load(Ordering::Relaxed),
