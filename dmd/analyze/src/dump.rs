@@ -2,8 +2,8 @@
 
 mod allocators;
 mod at;
-mod build;
 mod black_box;
+mod build;
 mod faulty_pointer;
 mod frame;
 mod frames;

@@ -15,8 +15,8 @@ use dmd_format::Mode;
 use memory_report::reader::TextWindow;
 
 use super::{DumpReadOptions, wrong};
-use crate::dump::frame::CallFrame;
 use crate::dump::DumpBuilder;
+use crate::dump::frame::CallFrame;
 use crate::dump::{Dump, LoadedModule};
 use crate::error::AnalyzeError;
 
