@@ -5,8 +5,10 @@
 //! dumps of a crash survive a process that crashes again while it starts. One exception: if the dumps are larger than
 //! the limit allows, for example because the limit was lowered, all except the newest one may go before.
 //!
-//! A file that is being written claims its room on the disk in advance, and its process holds a lock on it. So the sum
-//! of all files never exceeds the limit, and a partial file without a lock belongs to a process that was killed.
+//! A file that is being written claims its room on the disk in advance, and its process holds a lock on it. So a partial
+//! file without a lock belongs to a process that was killed, and the sum of all files stays within the limit. One
+//! exception: a process waits only a moment for the lock of the folder (`LONGEST_WAIT`), and two processes may then claim
+//! the same room.
 //!
 //! All calls go to the kernel without an allocation. A program may close descriptors that it did not open, so the
 //! folder is opened for each step.
