@@ -82,25 +82,28 @@ pub(crate) fn query(reports: &str, is_repeated: bool) -> String {
     )
 }
 
-/// The query that returns stacks in the columns of reports. A path is the innermost functions of a stack, with its id:
-/// different stacks may have the same functions.
+/// The query that returns stacks in the columns of reports. A path is made of the functions of a stack, so that it is the
+/// same in all versions. A stack without functions has its id as its path, in parentheses: the id differs between builds.
 pub(crate) fn stacks_as_reports(has_frames: bool) -> String {
     let columns = "run_id, ts, stacks.service, host, coalesce(process, '') AS process, pid,
         CAST(NULL AS TIMESTAMP) AS started, version, 'heap' AS kind, 'bytes' AS units,
         coalesce(usable, req, 0) AS amount";
-    let id = "to_hex(stacks.stack_id)";
+    let id = "concat('(', to_hex(stacks.stack_id), ')')";
     if !has_frames {
-        return format!("SELECT {columns}, concat('(', {id}, ')') AS path FROM stacks");
+        return format!("SELECT {columns}, {id} AS path FROM stacks");
     }
-    let frame = |place: usize| format!("frames[{place}]['function'], frames[{place}]['file']");
-    let calls: Vec<String> = (1..=4).map(|place| format!("coalesce({})", frame(place))).collect();
     format!(
-        "SELECT {columns}, concat(coalesce(calls, ''), ' (', {id}, ')') AS path
+        "SELECT {columns}, coalesce(calls, {id}) AS path
         FROM stacks LEFT JOIN (
-            SELECT stack_id AS id, min(concat_ws(' < ', {})) AS calls FROM frames GROUP BY stack_id
-        ) ON id = stacks.stack_id",
-        calls.join(", ")
+            SELECT stack_id AS id, min(stack_path(frames)) AS calls FROM frames GROUP BY stack_id
+        ) ON id = stacks.stack_id"
     )
+}
+
+/// Whether the path of a stack is only its id, because the stack has no functions.
+pub(crate) fn is_id(path: &str) -> bool {
+    let id = path.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+    id.is_some_and(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// Whether a file may have several reports of a run with the same path. Such reports are neighbors, because files are

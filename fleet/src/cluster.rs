@@ -4,7 +4,8 @@
 //! executors read the files and exchange the results of stages. All of them need the tables at the same path of a shared
 //! file system.
 //!
-//! The ports of a cluster have no access control: whoever reaches them can read the files that the executors can read.
+//! The ports of a cluster have no access control: whoever reaches them can read and write files as the user of the
+//! executors, because a plan may name any file.
 
 mod codec;
 
@@ -26,6 +27,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::error::FleetError;
 use crate::life::life_id;
+use crate::stack_path::stack_path;
 use codec::FleetCodec;
 
 /// A larger plan or batch is an error.
@@ -54,6 +56,7 @@ pub(crate) async fn connected(scheduler: &str, local: SessionState) -> Result<Se
     let state = SessionStateBuilder::new_from_existing(local).with_config(config).build();
     let context = SessionContext::remote_with_state(&format!("df://{scheduler}"), state).await?;
     context.register_udf(life_id());
+    context.register_udf(stack_path());
     Ok(context)
 }
 
@@ -73,6 +76,7 @@ pub(crate) async fn run_scheduler(address: SocketAddr, name: &str) -> Result<(),
         override_session_builder: Some(Arc::new(|config| {
             let mut state = default_session_builder(config)?;
             state.register_udf(Arc::new(life_id()))?;
+            state.register_udf(Arc::new(stack_path()))?;
             Ok(state)
         })),
         override_logical_codec: Some(Arc::new(FleetCodec::default())),
@@ -103,7 +107,9 @@ pub(crate) struct ExecutorPlace {
 /// Runs an executor until it gets a signal, or the scheduler stops it. `folder` gets the results of stages.
 pub(crate) async fn run_executor(place: ExecutorPlace, folder: &Path) -> Result<(), FleetError> {
     let mut functions = BallistaFunctionRegistry::default();
-    functions.scalar_functions.insert("life_id".to_owned(), Arc::new(life_id()));
+    for function in [life_id(), stack_path()] {
+        functions.scalar_functions.insert(function.name().to_owned(), Arc::new(function));
+    }
     let config = ExecutorProcessConfig {
         bind_host: place.address.to_string(),
         external_host: place.name,

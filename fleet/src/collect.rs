@@ -120,7 +120,11 @@ pub async fn collect(
             // An editor or a script is writing the file.
             Err(error) => done.fail(format!("the targets stay as they were: {error}")),
         }
-        let asked = searches.expand(targets.clone(), options.timeout, |failure| done.fail(failure)).await;
+        // A first search may take long.
+        let asked = tokio::select! {
+            asked = searches.expand(targets.clone(), options.timeout, |failure| done.fail(failure)) => asked,
+            () = &mut stop => return flush(root, &mut buffer, &mut done.files).await,
+        };
         done.targets = asked.len();
         let (sender, mut answers) = mpsc::channel::<TargetAnswer>(4);
         let mut requests = tokio::task::JoinSet::new();
@@ -208,7 +212,7 @@ impl CollectedRound {
     /// Keeps a failure. Its text may come from a server, so a terminal must not obey it.
     fn fail(&mut self, text: String) {
         if self.failures.len() < MAX_FAILURES {
-            self.failures.push(text.replace(char::is_control, "\u{fffd}"));
+            self.failures.push(about_memory::escape(&text));
         }
     }
 }
@@ -246,9 +250,6 @@ fn targets_of(options: &CollectOptions) -> Result<Vec<CollectTarget>, FleetError
         let text = std::fs::read_to_string(path).map_err(|error| FleetError::at(path, error))?;
         targets.extend(parse_targets(&text).map_err(|error| FleetError::at(path, error))?);
     }
-    // A target in both lists is asked once.
-    let mut known = std::collections::HashSet::new();
-    targets.retain(|target| known.insert(target.url.clone()));
     match targets.is_empty() {
         true => {
             Err(FleetError::Usage("there are no targets: name URLs, or a file with --targets".to_owned()))

@@ -25,6 +25,7 @@ mod questions;
 mod serve;
 mod session;
 mod simulate;
+mod stack_path;
 mod statistics;
 mod table;
 mod table_writer;

@@ -15,6 +15,8 @@ mod versions;
 use std::path::PathBuf;
 
 use crate::answer::Answer;
+use crate::batch_columns::BatchColumns;
+use crate::buckets::is_id;
 use crate::error::FleetError;
 use crate::session::{FleetSession, QuestionSubject};
 
@@ -63,6 +65,12 @@ impl Default for QuestionOptions {
     }
 }
 
+/// Whether a row has the id of a stack as its path.
+fn has_ids(answer: &Answer) -> bool {
+    let paths = BatchColumns(&answer.rows).texts("path");
+    paths.is_ok_and(|paths| paths.iter().flatten().any(is_id))
+}
+
 impl FleetSession {
     /// Answers a question.
     ///
@@ -94,6 +102,12 @@ impl FleetSession {
             Question::Budget(file) => budget::ask(self, options, file).await,
         }?
         .limited(options.limit);
+        if is_about_stacks && has_ids(&answer) {
+            answer.notes.push(
+                "A path in parentheses is the id of a stack without function names, and differs between builds."
+                    .to_owned(),
+            );
+        }
         answer.notes.extend(self.warnings().iter().map(|warning| format!("warning: {warning}")));
         Ok(answer)
     }

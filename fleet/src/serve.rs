@@ -30,6 +30,8 @@ pub struct PageOptions {
     pub listen: Listen,
     /// The port; 0 stands for a free one.
     pub port: u16,
+    /// The port of 127.0.0.1 for the reports that the page opens; 0 stands for a free one.
+    pub report_port: u16,
     /// Limits of the questions.
     pub session: SessionOptions,
 }
@@ -52,7 +54,8 @@ impl FleetServer {
         TableFolder::open(root)?;
         let root: PathBuf = root.to_owned();
         let started = HttpServer::start(&options.listen, options.port, true, |guard| {
-            api::FleetApi::new(guard, root, options.session.clone(), runtime)
+            let reports = reports::OpenReports::new(options.report_port);
+            api::FleetApi::new(guard, root, options.session.clone(), runtime, reports)
         });
         let (http, api) =
             started.map_err(|error: io::Error| FleetError::at(Path::new("cannot serve"), error))?;

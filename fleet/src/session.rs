@@ -18,6 +18,7 @@ use crate::engine::QueryEngine;
 use crate::error::FleetError;
 use crate::folder::{DayRange, TableFile, TableFolder, TableListing};
 use crate::life::life_id;
+use crate::stack_path::stack_path;
 use crate::table::FleetTable;
 
 /// The tables that `about-memory export --append-to` and `memory-fleet` write.
@@ -25,11 +26,12 @@ pub const TABLES: [&str; 5] = ["reports", "warnings", "stacks", "frames", "censu
 
 /// What questions are about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum QuestionSubject {
     /// The paths of reports.
     #[default]
     Reports,
-    /// The stacks of profiles, dumps and recordings: a path is the innermost functions of a stack, with its id.
+    /// The stacks of profiles, dumps and recordings: a path is the innermost functions of a stack, with a hash of all.
     Stacks,
 }
 
@@ -252,6 +254,7 @@ pub(crate) fn context(options: &SessionOptions) -> Result<SessionContext, FleetE
         .build_arc()?;
     let context = SessionContext::new_with_config_rt(config, runtime);
     context.register_udf(life_id());
+    context.register_udf(stack_path());
     Ok(context)
 }
 

@@ -216,12 +216,13 @@ impl Server {
 
     /// Adds reports that the page shows.
     pub fn add_report(&self, title: impl Into<String>, set: ReportSet) {
-        self.open_report(title, set);
+        self.state.api.reports.give(title.into(), set, Vec::new());
     }
 
-    /// Adds reports that the page shows. Returns the address of their view, with the token.
+    /// Adds reports that a user requested. Returns the address of their view, with the token. [`ServeOptions::keep`] limits
+    /// the number of these reports.
     pub fn open_report(&self, title: impl Into<String>, set: ReportSet) -> String {
-        let id = self.state.api.reports.give(title.into(), set, Vec::new());
+        let id = self.state.api.reports.add_made(title.into(), set, Vec::new());
         format!("{}&report={id}", self.url())
     }
 

@@ -15,11 +15,13 @@ use crate::cluster::{ExecutorPlace, run_executor, run_scheduler};
 use crate::error::FleetError;
 
 pub(super) const UP_EXAMPLES: &str = "Examples:\n  memory-fleet up --executors 3\n  memory-fleet leaks fleet --engine ballista://127.0.0.1:50050\n\nThe \
-     ports have no access control, so they are on 127.0.0.1 only. Ctrl-C ends all processes.";
+     ports are on 127.0.0.1 and have no access control: while the processes run, every user of this machine can read and \
+     write files as you. Use this command only on a machine without other users. Ctrl-C ends all processes.";
 pub(super) const SCHEDULER_EXAMPLES: &str = "Example:\n  memory-fleet scheduler --address 0.0.0.0 --name scheduler.fleet.svc\n\nThe ports have no access control: \
-     whoever reaches them can read the files that the executors can read.";
+     whoever reaches them can read and write files as the user of the executors.";
 pub(super) const EXECUTOR_EXAMPLES: &str = "Example:\n  memory-fleet executor --scheduler scheduler.fleet.svc:50050 --address 0.0.0.0 --name 10.1.2.3\n\nAll \
-     executors, and the program that asks, need the tables at the same path.";
+     executors, and the program that asks, need the tables at the same path. The ports have no access control: whoever \
+     reaches them can read and write files as the user of the executors.";
 
 /// The time for a process to start, and the time for it to end.
 const START: Duration = Duration::from_secs(60);

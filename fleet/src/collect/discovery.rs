@@ -3,13 +3,13 @@
 //! A search runs beside the requests, and its result counts from the next round on. So a slow server of names delays no
 //! target. Only the first search for a new target is waited for. A search that fails leaves the targets as they were.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::time::Duration;
 
 use about_memory::live;
 use tokio::net::lookup_host;
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinSet};
 
 use super::target::{CollectTarget, TargetKind};
 use crate::import::host_name;
@@ -17,14 +17,15 @@ use crate::import::host_name;
 /// The maximum number of targets that one target stands for.
 const MAX_FOUND: usize = 10_000;
 
-type Search = (String, Result<Vec<CollectTarget>, String>);
+type Search = Result<Vec<CollectTarget>, String>;
 
 /// The targets that were found, by the address of the target that stands for them.
 #[derive(Default)]
 pub(super) struct TargetSearches {
     found: HashMap<String, Vec<CollectTarget>>,
     running: JoinSet<Search>,
-    searched: Vec<String>,
+    /// The addresses of the targets whose searches run.
+    searched: HashMap<Id, String>,
 }
 
 impl TargetSearches {
@@ -39,22 +40,22 @@ impl TargetSearches {
             targets.iter().any(|target| target.kind().is_search() && !found.contains_key(&target.url))
         };
         for target in targets.iter().filter(|target| target.kind().is_search()) {
-            if !self.searched.contains(&target.url) {
-                self.searched.push(target.url.clone());
-                let target = target.clone();
-                self.running.spawn(async move {
+            if !self.searched.values().any(|url| *url == target.url) {
+                let (url, target) = (target.url.clone(), target.clone());
+                let running = self.running.spawn(async move {
                     let found = tokio::time::timeout(timeout, search(&target, timeout)).await;
                     let late = || Err(format!("no answer in {} s", timeout.as_secs_f64()));
-                    (target.url, found.unwrap_or_else(|_| late()))
+                    found.unwrap_or_else(|_| late())
                 });
+                self.searched.insert(running.id(), url);
             }
         }
         while let Some(done) = match is_new(&self.found) {
-            true => self.running.join_next().await,
-            false => self.running.try_join_next(),
+            true => self.running.join_next_with_id().await,
+            false => self.running.try_join_next_with_id(),
         } {
-            let Ok((url, found)) = done else { continue };
-            self.searched.retain(|searched| *searched != url);
+            let (id, found) = done.unwrap_or_else(|error| (error.id(), Err(error.to_string())));
+            let Some(url) = self.searched.remove(&id) else { continue };
             match found {
                 Ok(found) => drop(self.found.insert(url, found)),
                 Err(reason) => {
@@ -68,7 +69,9 @@ impl TargetSearches {
             true => self.found.get(&target.url).cloned().unwrap_or_default(),
             false => vec![target],
         };
-        targets.into_iter().flat_map(found).collect()
+        // Several targets may stand for an address, which is asked once.
+        let mut known = HashSet::new();
+        targets.into_iter().flat_map(found).filter(|target| known.insert(target.url.clone())).collect()
     }
 }
 
@@ -78,11 +81,7 @@ async fn search(target: &CollectTarget, timeout: Duration) -> Result<Vec<Collect
             let addresses = lookup_host(authority).await.map_err(|error| error.to_string())?;
             let mut found: Vec<CollectTarget> = addresses
                 .take(MAX_FOUND)
-                .map(|address| CollectTarget {
-                    url: format!("http://{address}{path}"),
-                    host: Some(target.host.clone().unwrap_or_else(|| address.ip().to_string())),
-                    ..target.clone()
-                })
+                .map(|address| CollectTarget { url: format!("http://{address}{path}"), ..target.clone() })
                 .collect();
             found.sort_by(|one, other| one.url.cmp(&other.url));
             found.dedup();

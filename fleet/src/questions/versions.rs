@@ -11,8 +11,9 @@ use super::coverage::time;
 use super::scope::word;
 use crate::answer::{Answer, AnswerColumns, ColumnUnit};
 use crate::batch_columns::BatchColumns;
+use crate::buckets::is_id;
 use crate::error::FleetError;
-use crate::session::FleetSession;
+use crate::session::{FleetSession, QuestionSubject};
 use crate::statistics::median;
 
 /// The minimum number of processes of each version.
@@ -85,6 +86,10 @@ pub(super) async fn ask(session: &FleetSession, options: &QuestionOptions) -> Re
             ages_of_version.insert(ages.value(row), group);
         }
     }
+    // An id that differs between builds would be new in each version.
+    let all = groups.len();
+    groups.retain(|(_, path), _| session.subject() != QuestionSubject::Stacks || !is_id(path));
+    let omitted = all - groups.len();
     let mut steps: Vec<VersionStep> = Vec::new();
     for ((service, path), by_version) in &groups {
         let order = versions.get(service).map(Vec::as_slice).unwrap_or_default();
@@ -116,6 +121,11 @@ pub(super) async fn ask(session: &FleetSession, options: &QuestionOptions) -> Re
         "Growth per process at the same age, at least {MIN_ERRORS} standard errors (column errors) and {:.0}%.",
         MIN_SHARE * 100.0
     ));
+    if omitted > 0 {
+        answer.notes.push(format!(
+            "{omitted} stacks without function names are left out: their ids differ between builds."
+        ));
+    }
     if let Some(first) = steps.first() {
         let path = word(&first.path);
         answer.next = vec![

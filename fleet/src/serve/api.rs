@@ -1,5 +1,6 @@
 //! The requests of the page.
 
+use std::io::Read as _;
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -132,17 +133,15 @@ impl ConnectionHandler for FleetApi {
 }
 
 impl FleetApi {
-    pub(super) fn new(guard: RequestGuard, root: PathBuf, options: SessionOptions, runtime: Handle) -> Self {
+    pub(super) fn new(
+        guard: RequestGuard,
+        root: PathBuf,
+        options: SessionOptions,
+        runtime: Handle,
+        reports: OpenReports,
+    ) -> Self {
         let running = Semaphore::new(MAX_RUNNING);
-        Self {
-            guard,
-            root,
-            options,
-            runtime,
-            running,
-            tables: Mutex::default(),
-            reports: OpenReports::default(),
-        }
+        Self { guard, root, options, runtime, running, tables: Mutex::default(), reports }
     }
 
     pub(super) fn url(&self) -> String {
@@ -192,7 +191,8 @@ impl FleetApi {
                 self.run(&scope, async |session| {
                     let (title, set) =
                         super::reports::last_report(session, &scope.options(), &process).await?;
-                    Ok(json!({ "url": self.reports.add(&title, set)?, "title": cut(&title) }))
+                    let service = scope.service.as_str();
+                    Ok(json!({ "url": self.reports.add(service, &title, set)?, "title": cut(&title) }))
                 })
             }
             _ => Err(HttpRefusal::new(404, "the server has nothing at this address")),
@@ -285,6 +285,8 @@ fn named(question: &str) -> Result<Question, HttpRefusal> {
 
 /// The body of a request.
 fn body<T: DeserializeOwned>(request: &HttpRequest, stream: &mut TcpStream) -> Result<T, HttpRefusal> {
-    let reader = request.body(stream, MAX_BODY)?;
-    serde_json::from_reader(reader).map_err(|error| HttpRefusal::new(400, error.to_string()))
+    let mut bytes = Vec::new();
+    let read = request.body(stream, MAX_BODY)?.read_to_end(&mut bytes);
+    read.map_err(|error| HttpRefusal::new(400, error.to_string()))?;
+    serde_json::from_slice(&bytes).map_err(|error| HttpRefusal::new(400, error.to_string()))
 }

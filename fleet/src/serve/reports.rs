@@ -1,5 +1,7 @@
 //! The last report of a process, in a page of `about-memory serve` that runs in this program.
 
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
 use about_memory::serve::{ServeOptions, Server};
@@ -15,31 +17,53 @@ use crate::questions::{QuestionOptions, quoted};
 use crate::session::FleetSession;
 
 /// The maximum number of reports that are open at the same time.
-pub(super) const MAX_REPORTS: usize = 50;
+pub(super) const MAX_REPORTS: NonZeroUsize = NonZeroUsize::new(50).expect("50 is not 0");
 /// The maximum number of rows of a report.
 const MAX_REPORT_ROWS: usize = 200_000;
 
 /// The server of the opened reports. It starts with the first report.
+#[derive(Debug)]
+pub(super) struct OpenReports {
+    port: u16,
+    server: Mutex<ReportServer>,
+}
+
 #[derive(Debug, Default)]
-pub(super) struct OpenReports(Mutex<(Option<Server>, usize)>);
+struct ReportServer {
+    server: Option<Server>,
+    /// The reports that the server keeps, in the order in which it forgets them, with their addresses.
+    open: VecDeque<(String, String)>,
+}
 
 impl OpenReports {
-    /// Adds a report. Returns the address of its view, with the token of that server.
-    pub(super) fn add(&self, title: &str, set: ReportSet) -> Result<String, FleetError> {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.1 >= MAX_REPORTS {
-            return Err(FleetError::Usage(format!(
-                "{MAX_REPORTS} reports are open; start memory-fleet serve again"
-            )));
+    /// `port` is the port of the server; 0 stands for a free one.
+    pub(super) fn new(port: u16) -> Self {
+        Self { port, server: Mutex::default() }
+    }
+
+    /// Adds a report, in place of the oldest if there are too many. Returns the address of its view, with the token of
+    /// that server.
+    pub(super) fn add(&self, scope: &str, title: &str, set: ReportSet) -> Result<String, FleetError> {
+        let mut reports = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        let ReportServer { server, open } = &mut *reports;
+        let key = format!("{scope}\n{title}");
+        if let Some((_, url)) = open.iter().find(|(known, _)| *known == key) {
+            return Ok(url.clone());
         }
-        if open.0.is_none() {
-            let server =
-                Server::start(Session::new(SessionOptions::new()), &ServeOptions::new().read_only(true));
-            open.0 = Some(server.map_err(FleetError::Output)?);
+        let server = match server {
+            Some(server) => server,
+            None => {
+                let options = ServeOptions::new().read_only(true).keep(MAX_REPORTS).port(self.port);
+                let started = Server::start(Session::new(SessionOptions::new()), &options);
+                server.insert(started.map_err(FleetError::Output)?)
+            }
+        };
+        let url = server.open_report(title, set);
+        open.push_back((key, url.clone()));
+        if open.len() > MAX_REPORTS.get() {
+            open.pop_front();
         }
-        open.1 += 1;
-        let server = open.0.as_ref().expect("the server was started above");
-        Ok(server.open_report(title, set))
+        Ok(url)
     }
 }
 
@@ -64,15 +88,6 @@ pub(super) async fn last_report(
         return Err(FleetError::Usage("this process has no report in these days".to_owned()));
     };
     let day = Day::at(std::time::Duration::from_micros(u64::try_from(seen).unwrap_or_default()));
-    // Reports of processes without a host have null there.
-    let condition = match process.host.is_empty() {
-        true => condition.replacen("host = ''", "coalesce(host, '') = ''", 1),
-        false => condition,
-    };
-    let condition = match process.pid {
-        Some(0) => condition.replacen("pid = 0", "coalesce(pid, 0) = 0", 1),
-        _ => condition,
-    };
     let sql = format!(
         "SELECT path, kind, units, amount, description, coalesce(pid, 0) AS pid FROM reports
         WHERE date BETWEEN DATE {} AND DATE {} AND CAST(ts AS BIGINT) = {seen} AND {condition} LIMIT {MAX_REPORT_ROWS}",

@@ -39,8 +39,17 @@ fn amounts(condition: &str, step: i64) -> String {
 
 fn process_condition(name: &ProcessName) -> String {
     let ProcessName { host, process, pid } = name;
-    let pid = pid.map_or(String::new(), |pid| format!(" AND pid = {pid}"));
-    format!("host = {} AND process = {}{pid}", quoted(host), quoted(process))
+    // In the table of reports, an unknown host or id is null.
+    let pid = match pid {
+        Some(0) => " AND coalesce(pid, 0) = 0".to_owned(),
+        Some(pid) => format!(" AND pid = {pid}"),
+        None => String::new(),
+    };
+    let host = match host.as_str() {
+        "" => "coalesce(host, '') = ''".to_owned(),
+        host => format!("host = {}", quoted(host)),
+    };
+    format!("{host} AND process = {}{pid}", quoted(process))
 }
 
 /// The mean and the highest amount of the processes, and the amount of one process.

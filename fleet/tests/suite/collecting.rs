@@ -245,6 +245,8 @@ fn names_stand_for_their_addresses() {
         format!("dns://localhost:{port} service=search version=1"),
         "dns://no-such-name.invalid:80 service=x".to_owned(),
         format!("http://127.0.0.1:{port}/memory/report?plain"),
+        // The address of the first target.
+        format!("http://127.0.0.1:{port}/memory/report"),
     ];
     let targets = targets.iter().map(|line| CollectTarget::parse(line).unwrap()).collect();
     let mut options = options(targets, 2);
@@ -262,7 +264,9 @@ fn names_stand_for_their_addresses() {
     assert_eq!(count.load(Ordering::Relaxed), 4);
     let sql = "SELECT service, version, host, count(*) FROM reports WHERE path = 'explicit/a' AND service = 'search'
         GROUP BY 1, 2, 3";
-    assert_eq!(query(folder.path(), sql).unwrap(), [["search", "1", "127.0.0.1", "2"]]);
+    // As for the same address without a name.
+    let host = address.to_string();
+    assert_eq!(query(folder.path(), sql).unwrap(), [["search", "1", &host, "2"]]);
 }
 
 /// This process listens, and the program asks it.

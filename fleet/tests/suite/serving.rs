@@ -45,7 +45,11 @@ struct Client {
 
 impl Client {
     fn new(root: &Path) -> Self {
-        let server = FleetServer::start(root, &PageOptions::default(), RUNTIME.handle().clone()).unwrap();
+        Self::with_options(root, &PageOptions::default())
+    }
+
+    fn with_options(root: &Path, options: &PageOptions) -> Self {
+        let server = FleetServer::start(root, options, RUNTIME.handle().clone()).unwrap();
         let token = server.url().split_once("/#token=").unwrap().1.to_owned();
         Self { server, token }
     }
@@ -210,6 +214,8 @@ fn lines_have_the_versions_as_marks_and_lead_to_a_report() {
     assert_eq!(state["readOnly"], true);
     let (_, _, file) = get(&format!("/api/reports/{id}/file?format=text"));
     assert!(file.contains("explicit"), "{file}");
+    // The same report again has the same address.
+    assert_eq!(client.good("/api/report", &body)["url"], opened["url"]);
     let nobody =
         json!({ "scope": scope(service, ""), "process": { "host": "nowhere", "process": "x", "pid": null } });
     assert_eq!(client.ask("/api/report", &nobody).0, 409);
@@ -259,6 +265,37 @@ fn hostile_names_are_only_data() {
         let answer = client.good("/api/ask", &json!({ "question": "growth", "scope": scope("", path) }));
         assert_eq!(answer["rows"], json!([]), "{path}");
     }
+}
+
+/// More reports than the page keeps: a report replaces the oldest. A name is never taken for a part of the query.
+#[test]
+fn reports_replace_the_oldest() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = |process: i64| {
+        let body = report(&format!("pid = {process}"), &[("explicit/a", 1_000 + process)]);
+        serde_json::from_str::<Value>(&body).unwrap()
+    };
+    let mut body = rows(0);
+    body["reports"] = (0..52).map(|process| rows(process)["reports"][0].clone()).collect();
+    add_run(folder.path(), ("search", "host = ''", "1"), 1_796_000_000, &body.to_string());
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut options = PageOptions::default();
+    options.report_port = port;
+    let client = Client::with_options(folder.path(), &options);
+    let mut urls = Vec::new();
+    for process in 0..52 {
+        let name = json!({ "host": "host = ''", "process": format!("pid = {process}"), "pid": 0 });
+        let opened = client.good("/api/report", &json!({ "scope": scope("search", ""), "process": name }));
+        urls.push(opened["url"].as_str().unwrap().to_owned());
+    }
+    let origin = format!("127.0.0.1:{port}");
+    assert!(urls.iter().all(|url| url.starts_with(&format!("http://{origin}/#token="))), "{urls:?}");
+    let (token, _) = urls[0].split_once("#token=").unwrap().1.split_once('&').unwrap();
+    let head = format!("GET /api/state HTTP/1.1\r\nHost: {origin}\r\nAuthorization: Bearer {token}\r\n\r\n");
+    let state: Value = serde_json::from_str(&raw(origin.parse().unwrap(), head.as_bytes()).2).unwrap();
+    let kept = state["reports"].as_array().unwrap();
+    assert_eq!(kept.len(), 50);
+    assert!(kept.iter().all(|report| report["id"].as_u64().unwrap() > 2), "{kept:?}");
 }
 
 #[test]
