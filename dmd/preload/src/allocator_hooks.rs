@@ -110,8 +110,8 @@ type Entry = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize, &'st
 type Original = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize) -> usize;
 
 /// Takes a hook for a function of an allocator. Returns the address of the hook's entry; `None` if all hooks are taken.
-/// `guarded` means that the function may call `malloc`; the hook of `malloc`
-/// must not record these calls. A hook is never given back: the program may have copied the address of its entry.
+/// `guarded` means that the function may call `malloc`; the hook of `malloc` must not record these calls. A hook to which
+/// a reference leads is never given back: the program may have copied the address of its entry.
 pub(crate) fn take(
     original: usize,
     call: FunctionCall,
@@ -128,6 +128,14 @@ pub(crate) fn take(
     hook.function.store(function, Ordering::Release);
     let entries = (&raw const dmd_allocator_entries).cast::<[u8; ENTRY_BYTES]>();
     Some(entries.wrapping_add(index).expose_provenance())
+}
+
+/// Gives back a hook to which no reference has led.
+pub(crate) fn give_back(entry: usize) {
+    let entries = (&raw const dmd_allocator_entries).expose_provenance();
+    if let Some(hook) = ALL.get(entry.wrapping_sub(entries) / ENTRY_BYTES) {
+        hook.function.store(null_mut(), Ordering::Release);
+    }
 }
 
 fn entry(call: FunctionCall, guarded: bool) -> Entry {

@@ -122,7 +122,7 @@ fn begin(wishes: &CStr, reply: &mut Reply) -> Result<(), String> {
     if let Some(bytes) = older {
         reply.line(format_args!("before {bytes}"));
     }
-    attach(&options).map_err(|refusal| match refusal {
+    attach(&options).inspect_err(|_| OLDER_BLOCKS.end()).map_err(|refusal| match refusal {
         AttachRefusal::Busy => "busy".to_owned(),
         AttachRefusal::NoThreads => "the loader gives no thread-locals for the engine's threads".to_owned(),
         AttachRefusal::Socket(error) => format!("no socket: {error}"),
@@ -145,6 +145,7 @@ fn begin(wishes: &CStr, reply: &mut Reply) -> Result<(), String> {
         }
         Err(error) => {
             detach();
+            OLDER_BLOCKS.end();
             Err(error)
         }
     }

@@ -99,7 +99,7 @@ pub(crate) fn apply(
         return Err(RedirectFailure::ThreadsRun);
     }
     let in_memory = |address: u64| object.distance.wrapping_add(address as usize);
-    let mut entries = Vec::new();
+    let mut hooks = TakenHooks::default();
     for (index, planned) in plan.functions.iter().enumerate() {
         let is_used = plan.for_libraries.iter().any(|exported| usize::from(exported.function) == index)
             || plan.references.iter().any(|reference| usize::from(reference.function) == index);
@@ -112,8 +112,9 @@ pub(crate) fn apply(
                 plan.is_shims,
             )
         };
-        entries.push(if is_used { take().ok_or(RedirectFailure::NoHook)? } else { 0 });
+        hooks.entries.push(if is_used { take().ok_or(RedirectFailure::NoHook)? } else { 0 });
     }
+    let entries = &hooks.entries;
     let mut stubs = if has_code { Some(NearStubs::map(object, entries.len())?) } else { None };
     let mut changes = Vec::new();
     // References to functions that free come first: while other threads run, a hook must free each block that a hook
@@ -133,7 +134,7 @@ pub(crate) fn apply(
                 .ok_or(RedirectFailure::NoRoom)?;
         }
     }
-    if let Some(stubs) = stubs {
+    if let Some(stubs) = &stubs {
         stubs.write()?;
     }
     let for_libraries = plan.for_libraries.iter().map(|exported| {
@@ -144,19 +145,46 @@ pub(crate) fn apply(
         ProgramFunction { name: exported.name, is_free, address, hook: entries[index] }
     });
     let for_libraries = for_libraries.collect();
-    let functions = plan.functions.iter().zip(entries).filter(|(_, entry)| *entry != 0);
-    let moved = functions.map(|(planned, entry)| (in_memory(planned.address), entry)).collect();
-    if has_code && threads == RunningThreads::Stopped {
-        return Ok(AppliedPlan { changes, moved, for_libraries });
-    }
+    let functions = plan.functions.iter().zip(entries).filter(|(_, entry)| **entry != 0);
+    let moved = functions.map(|(planned, entry)| (in_memory(planned.address), *entry)).collect();
+    let is_left = has_code && threads == RunningThreads::Stopped;
     let mut memory = CodeMemory::open();
-    for (done, change) in changes.iter().enumerate() {
-        if !memory.write(object, *change) {
-            changes[..done].iter().rev().for_each(|change| _ = memory.write(object, change.reversed()));
-            return Err(RedirectFailure::Protected);
+    let refused = changes.iter().position(|change| !is_left && !memory.write(object, *change));
+    let may_run = refused.is_none_or(|done| {
+        let kept = changes[..done].iter().rev().filter(|change| !memory.write(object, change.reversed()));
+        let kept = kept.count();
+        kept > 0 || done > 0 && threads != RunningThreads::None
+    });
+    if may_run {
+        hooks.keep();
+        if let Some(stubs) = stubs {
+            stubs.keep();
         }
     }
-    Ok(AppliedPlan { changes, moved, for_libraries })
+    if refused.is_some() {
+        Err(RedirectFailure::Protected)
+    } else {
+        Ok(AppliedPlan { changes, moved, for_libraries })
+    }
+}
+
+/// The entries of hooks, 0 for functions without one. Unless they are kept, the hooks are given back: no reference leads
+/// to them.
+#[derive(Default)]
+struct TakenHooks {
+    entries: Vec<usize>,
+}
+
+impl TakenHooks {
+    fn keep(mut self) {
+        self.entries.clear();
+    }
+}
+
+impl Drop for TakenHooks {
+    fn drop(&mut self) {
+        self.entries.iter().filter(|entry| **entry != 0).for_each(|entry| allocator_hooks::give_back(*entry));
+    }
 }
 
 /// A function that a program's libraries call in place of the C library's, with its hook.
@@ -308,7 +336,8 @@ fn add_code_changes(
     Some(())
 }
 
-/// Pages with jumps to hooks, near an object: a distance in the object's code does not reach the hooks themselves.
+/// Pages with jumps to hooks, near an object: a distance in the object's code does not reach the hooks themselves. The
+/// pages are unmapped unless they are kept.
 struct NearStubs {
     start: usize,
     code: Vec<u8>,
@@ -320,7 +349,7 @@ const REACH: u64 = encoding::DISTANCE_REACH;
 #[cfg(target_arch = "aarch64")]
 const REACH: u64 = encoding::BRANCH_REACH;
 
-/// Fewer than this many places are tried below an object, and as many above it.
+/// This many places are tried below an object, and as many above it.
 const PLACES: usize = 512;
 /// The distance between two of these places: a multiple of every page size.
 const STEP: usize = 64 << 10;
@@ -332,8 +361,8 @@ impl NearStubs {
         // Below the object first: the heap of `brk` grows above the program.
         let (first, next) = (start & !(STEP - 1), end.next_multiple_of(STEP));
         let below =
-            (1..PLACES).map_while(|step| first.checked_sub(step * STEP)).filter(|place| *place >= STEP);
-        let above = (1..PLACES).map_while(|step| next.checked_add(step * STEP));
+            (1..=PLACES).map_while(|step| first.checked_sub(step * STEP)).filter(|place| *place >= STEP);
+        let above = (1..=PLACES).map_while(|step| next.checked_add(step * STEP));
         let reaches = |place: &usize| (end.max(*place + bytes) - start.min(*place)) as u64 <= REACH;
         for place in below.chain(above).filter(reaches) {
             // SAFETY: with this flag, the call maps new pages only where no others are.
@@ -366,9 +395,22 @@ impl NearStubs {
         self.start + at
     }
 
-    fn write(self) -> Result<(), RedirectFailure> {
+    fn write(&self) -> Result<(), RedirectFailure> {
         let written = CodeMemory::open().write_code(self.start, &self.code);
         if written { Ok(()) } else { Err(RedirectFailure::Protected) }
+    }
+
+    fn keep(mut self) {
+        self.code.clear();
+    }
+}
+
+impl Drop for NearStubs {
+    fn drop(&mut self) {
+        if !self.code.is_empty() {
+            // SAFETY: `map` made this mapping, and no code refers to it.
+            unsafe { libc::munmap(with_exposed_provenance_mut(self.start), self.code.len()) };
+        }
     }
 }
 

@@ -82,6 +82,8 @@ pub struct Symbol<'f> {
     pub bytes: u64,
     /// Whether the symbol is a function that the file defines.
     pub is_function: bool,
+    /// Whether other files cannot refer to the symbol.
+    pub is_local: bool,
 }
 
 /// The symbol table of a file.
@@ -279,7 +281,8 @@ impl<'f> SymbolTable<'f> {
             let name = text(names, number(entry, 0, 4)? as u32)?;
             // Code in assembly may have no type (0). Functions have 2, and indirect functions 10.
             let is_function = matches!(entry[4] & 15, 0 | 2) && !name.is_empty();
-            Some(Symbol { name, address: number(entry, 8, 8)?, bytes: number(entry, 16, 8)?, is_function })
+            let (address, bytes) = (number(entry, 8, 8)?, number(entry, 16, 8)?);
+            Some(Symbol { name, address, bytes, is_function, is_local: entry[4] >> 4 == 0 })
         })
     }
 }

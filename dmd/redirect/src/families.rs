@@ -47,6 +47,12 @@ impl AllocatorFamily {
             || rest.is_some_and(|rest| self.functions.iter().any(|function| function.is_named(rest)))
     }
 
+    /// Whether only the allocator's own code refers to a function by name.
+    pub(crate) fn is_private(&self, symbol: &Symbol<'_>) -> bool {
+        let is_public = !self.prefix.is_empty() && symbol.name.starts_with(self.prefix.as_bytes());
+        self.is_own_code(symbol.name) && (symbol.is_local || !is_public)
+    }
+
     /// Whether a symbol is data of the allocator. Only the allocator calls the functions in such data, for example in
     /// mimalloc's list of functions that stay in the file.
     pub(crate) fn is_own_data(&self, symbol: &Symbol<'_>) -> bool {
@@ -117,7 +123,14 @@ pub static FAMILIES: [AllocatorFamily; 9] = [
         unsupported: &[],
         inner: &["je_malloc_default", "je_free_default", "je_sdallocx_default"],
         marker: "je_arena_",
-        own_code: &["je_", "experimental_batch_alloc", "_Z13fallback_impl", "_ZL9handleOOM"],
+        own_code: &[
+            "je_",
+            "experimental_batch_alloc",
+            "fallback_implILb",
+            "newImplILb",
+            "handleOOM",
+            "imalloc_fastpath",
+        ],
         text: Some(b"/etc/malloc.conf\0"),
     },
     // jemalloc in place of the C library's functions.
@@ -136,7 +149,15 @@ pub static FAMILIES: [AllocatorFamily; 9] = [
             "_rjem_je_sdallocx_default",
         ],
         marker: "mallocx",
-        own_code: &["_rjem_", "je_", "experimental_batch_alloc", "_Z13fallback_impl", "_ZL9handleOOM"],
+        own_code: &[
+            "_rjem_",
+            "je_",
+            "experimental_batch_alloc",
+            "fallback_implILb",
+            "newImplILb",
+            "handleOOM",
+            "imalloc_fastpath",
+        ],
         text: None,
     },
     AllocatorFamily {

@@ -12,8 +12,8 @@
 //! The crate only reads: files ([`elf`]), and the bytes of segments. All addresses are addresses of the file. In a
 //! process, the caller adds the distance at which the loader placed the file.
 //!
-//! `families` is the one table of allocators, `functions` has their functions, `symbols` finds these in a file,
-//! `references` finds the references, `encodings` has the forms of instructions, and `plan` decides.
+//! `families` is the one table of allocators, `functions` has their functions, `symbols` and `wrappers` find these in a
+//! file, `references` finds the references, `encodings` has the forms of instructions, and `plan` decides.
 
 #![forbid(unsafe_code)]
 
@@ -25,6 +25,7 @@ mod functions;
 mod plan;
 mod references;
 mod symbols;
+mod wrappers;
 
 pub use families::{AllocatorFamily, FAMILIES};
 pub use file_image::FileImage;

@@ -9,7 +9,7 @@ use crate::families::{AllocatorFamily, FAMILIES, SHIMS, base_name, library_funct
 use crate::file_image::FileImage;
 use crate::functions::{AllocatorFunction, FunctionCall};
 use crate::references::{
-    CodeMatch, CodeReference, CodeSegment, LoadedImage, Reference, ReferenceForm, Targets,
+    CodeMatch, CodeReference, CodeSegment, LoadedImage, Reference, ReferenceForm, Targets, function_code,
 };
 use crate::symbols::{self, AllocatorSymbols, EnclosingFunction, FamilyFunctions};
 
@@ -184,7 +184,8 @@ fn imported<'f>(file: &ElfFile<'f>) -> impl Iterator<Item = AllocatorPlan> + use
 
 fn plan_linked(file: &ElfFile<'_>, symbols: &ElfFile<'_>, image: &dyn LoadedImage) -> Vec<AllocatorPlan> {
     let Some(table) = symbols.symbols() else { return by_text(file) };
-    let found = AllocatorSymbols::find(&table);
+    let mut found = AllocatorSymbols::find(&table);
+    found.add_wrappers(&table, image);
     let mut plans = Vec::new();
     let exported = file.library_symbols().map(|table| AllocatorSymbols::find(&table));
     for (family, functions) in FAMILIES.iter().zip(&found.families).take(SHIMS) {
@@ -301,10 +302,7 @@ fn shim_bodies<'t, 'b>(
         if !name.starts_with(b"__rust_") {
             return None;
         }
-        let code = code.iter().find_map(|segment| {
-            let start = usize::try_from(symbol.address.checked_sub(segment.address)?).ok()?;
-            segment.bytes.get(start..start.checked_add(usize::try_from(symbol.bytes).ok()?)?)
-        })?;
+        let code = function_code(&code, &symbol)?;
         Some(ShimBody { name, address: symbol.address, code })
     })
 }
@@ -393,7 +391,7 @@ fn references_of(
     for (matched, enclosing) in matches.iter().zip(symbols::enclosing(table, &positions)) {
         // A function may have several names.
         let is_own = family.is_own_code(enclosing.name)
-            || found.replaces_library && library_function(base_name(enclosing.name)).is_some();
+            || library_function(base_name(enclosing.name)).is_some_and(|function| found.has(function));
         if is_own || addresses.contains(&enclosing.start) {
             continue;
         }

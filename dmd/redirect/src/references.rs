@@ -1,6 +1,6 @@
 //! The search for references to a set of functions.
 
-use crate::elf::Machine;
+use crate::elf::{Machine, Symbol};
 use crate::encodings::{aarch64, x86_64};
 
 /// The form of a reference.
@@ -43,6 +43,14 @@ pub struct CodeSegment<'b> {
     pub address: u64,
     /// The code.
     pub bytes: &'b [u8],
+}
+
+/// The code of a function. `None` if it is not in one of these segments.
+pub(crate) fn function_code<'b>(code: &[CodeSegment<'b>], function: &Symbol<'_>) -> Option<&'b [u8]> {
+    code.iter().find_map(|segment| {
+        let start = usize::try_from(function.address.checked_sub(segment.address)?).ok()?;
+        segment.bytes.get(start..start.checked_add(usize::try_from(function.bytes).ok()?)?)
+    })
 }
 
 /// A file as the loader loads it.

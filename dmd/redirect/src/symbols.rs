@@ -60,7 +60,10 @@ impl AllocatorSymbols {
             library.iter().find(|(function, _)| function.is_named(b"malloc")).map(|(_, address)| *address);
         for family in &mut found.families {
             if family.functions.iter().any(|(_, address)| Some(*address) == malloc) {
-                family.functions.extend(&library);
+                // The program may define the other functions itself.
+                let own = |place: &&(_, u64)| family.functions.iter().any(|(_, address)| *address == place.1);
+                let own: Vec<_> = library.iter().filter(own).copied().collect();
+                family.functions.extend(own);
                 family.replaces_library = true;
             }
         }
@@ -97,6 +100,10 @@ impl FamilyFunctions {
     /// Whether the file defines a function that allocates.
     pub(crate) fn has_allocation(&self) -> bool {
         self.functions.iter().any(|(function, _)| function.call != FunctionCall::Free)
+    }
+
+    pub(crate) fn has(&self, function: &'static AllocatorFunction) -> bool {
+        self.functions.iter().any(|(known, _)| core::ptr::eq(*known, function))
     }
 
     fn add(&mut self, family: &'static AllocatorFamily, name: &[u8], address: u64) {

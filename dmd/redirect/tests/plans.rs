@@ -254,6 +254,68 @@ fn what_cannot_be_redirected_is_refused() {
     assert!(line.contains("it is unclear whether the code calls mi_malloc"), "{line}");
 }
 
+/// An allocator's own operator refers to its private functions. A program's own operator calls `malloc`: that call leads
+/// to the hook.
+#[test]
+fn a_programs_own_operators_are_not_the_allocators() {
+    let (malloc, free, private, new) = (CODE, CODE + 16, CODE + 32, CODE + 48);
+    let symbols = [
+        ("malloc", malloc, 16),
+        ("mi_malloc", malloc, 16),
+        ("free", free, 16),
+        ("mi_free", free, 16),
+        ("_mi_try_new_handler", private, 16),
+        ("_Znwm", new, 16),
+        ("_ZdlPv", new + 16, 16),
+        ("strdup", new + 32, 16),
+        ("main", new + 48, 16),
+    ];
+    let build = |from_new: u64, from_delete: u64| {
+        let mut code = vec![0xcc; 112];
+        let calls = [
+            (new, from_new),
+            (new + 16, from_delete),
+            (new + 48, new),
+            (new + 53, new + 16),
+            (new + 58, new + 32),
+        ];
+        for (at, target) in calls {
+            let place = (at - CODE) as usize;
+            code[place..place + 5].copy_from_slice(&[&[0xe8][..], &distance(at + 5, target)].concat());
+        }
+        file(X86_64, &code, &[], &symbols)
+    };
+    let near = ReferenceForm::Code(CodeReference::Distance);
+    // A header before each block. `strdup` takes its blocks from a pool.
+    let own = build(malloc, free);
+    assert_eq!(references(&own), [(new + 1, "malloc", near), (new + 17, "free", near)]);
+    let allocators = build(private, private);
+    assert_eq!(references(&allocators), [(new + 49, "_Znwm", near), (new + 54, "_ZdlPv", near)]);
+}
+
+/// jemalloc's part in C++ calls its private functions in C. Compilers give its functions different names.
+#[test]
+fn callers_in_the_part_of_jemalloc_in_cpp_are_its_own() {
+    let (code, mut symbols) = x86_64();
+    symbols.truncate(3);
+    (symbols[0].0, symbols[1].0) = ("malloc", "free");
+    let caller = CODE + 4;
+    let mut code = code;
+    let inner = CODE + code.len() as u64;
+    code.extend([0xcc; 16]);
+    let at = CODE + code.len() as u64;
+    code.extend([&[0xe8][..], &distance(at + 5, inner)].concat());
+    symbols.extend([("mallocx", caller, 1), ("je_malloc_default", inner, 16)]);
+    for (name, is_own) in [
+        ("_Z13fallback_implILb0EEPvm", true),
+        ("_ZL13fallback_implILb1EEPvm", true),
+        ("_Z13fallback_mainv", false),
+    ] {
+        let line = &lines(&file(X86_64, &code, &[], &[&symbols[..], &[(name, at, 5)]].concat()))[0];
+        assert_eq!(line.contains("its blocks are recorded"), is_own, "{line}");
+    }
+}
+
 /// A copy of Rust's own functions need not have all their branches. Only the part before the first jump is in each copy.
 #[test]
 fn rusts_functions_are_hooked_without_copies_only() {

@@ -29,6 +29,12 @@ impl OlderBlocks {
         self.is_counting.store(true, Ordering::Relaxed);
     }
 
+    /// Ends the counting: the attachment was refused.
+    pub fn end(&self) {
+        self.is_counting.store(false, Ordering::Relaxed);
+        self.bytes.store(0, Ordering::Relaxed);
+    }
+
     /// Whether the process has blocks from before an attachment.
     #[inline]
     pub fn is_counting(&self) -> bool {

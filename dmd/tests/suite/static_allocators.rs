@@ -234,6 +234,23 @@ fn functions_in_place_of_the_c_librarys_and_operators() {
     }
 }
 
+/// The program's own `strdup` hands out texts that are not blocks of the allocator. DMD records the allocator's blocks
+/// inside.
+#[test]
+fn a_programs_own_functions_beside_the_allocators() {
+    let folder = tempfile::tempdir().unwrap();
+    let mimalloc = mimalloc_in_place_of_malloc(folder.path(), "c");
+    // mimalloc has a strdup, too. The linker takes the first.
+    let flags = ["-O1", "-fno-builtin", &mimalloc, "-pthread", "-Wl,--allow-multiple-definition"];
+    let program = compile(folder.path(), "cc", "own_strdup.c", "own_strdup", &flags);
+    let options = "--mode=live --stacks=full --quiet --dump-at-exit --output=own.json";
+    let output = succeed(preloaded(program, options).current_dir(folder.path()));
+    assert_eq!(output.stdout, b"done\n");
+    let dump = read_dump(folder.path().join("own.json"));
+    assert_eq!(dump["allocators"][0]["obstacle"], Value::Null);
+    assert_eq!((has(&dump, 2001), has(&dump, 1001), has(&dump, 1017)), (0, 0, 1), "{dump}");
+}
+
 /// The compiler has inlined the allocator's functions, so no hook can see all calls.
 #[test]
 fn a_program_in_one_piece_with_its_allocator_is_refused() {
