@@ -18,6 +18,10 @@
 //! - A request from another origin has a foreign `Origin` or `Sec-Fetch-Site`, and is refused.
 //! - Each request to `/api` needs the token, 32 random bytes, as `Authorization: Bearer`. The page gets the token in
 //!   the fragment of its address. Browsers never send the fragment. Cookies are not used, because they ignore ports.
+//! - [`serve`](crate::serve) also gives the token for a one-time code (`GET /code/CODE`). Only the private file that
+//!   opens the browser contains the code, and each use replaces it.
+//! - A page keeps the token in the session storage of its tab. It never sends the token to other tabs of its origin:
+//!   such a tab may show the page of another server that had the same port before.
 //! - The policy of each response forbids inline code, other sources, and HTML from text.
 //! - Requests, bodies and connections have limits. If a new connection exceeds the limit, the server closes the oldest
 //!   connection that has not shown the token.

@@ -10,7 +10,7 @@
 //! - A server with [`Listen::Remote`] is read-only, and measures without private names.
 //! - The page itself contains neither data nor the token.
 //! - The address that opens the browser contains a code that works once. The page exchanges the code for the token, so the
-//!   browser's history contains only a used code. Tabs of one origin pass the token to each other.
+//!   browser's history contains only a used code. A tab passes the token only to tabs that it opens.
 //! - A request names snapshots, reports and nodes by number, never by file.
 //! - A program that cannot send a header gets a ticket: an address without the token that returns one file, once,
 //!   within a minute.

@@ -155,7 +155,13 @@ impl ServeCommand {
             // The file opens the page again after its code was used.
             let next = server.one_time_url();
             if let Some(file) = file.as_deref().filter(|_| next != url) {
-                change_redirect(file, &next).map_err(cannot)?;
+                // The server has more to keep than this file: snapshots, stacks and recordings.
+                if let Err(error) = change_redirect(file, &next) {
+                    say(&format!(
+                        "the file {} cannot open the page again ({error}); open the address above in a browser",
+                        file.display()
+                    ));
+                }
                 url = next;
             }
         }

@@ -2,6 +2,7 @@
 
 use std::net::TcpStream;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use memory_report::file::{self, ReadOptions};
 use serde::Deserialize;
@@ -160,7 +161,9 @@ impl PageApi {
             (HttpMethod::Get, ["processes", pid, "recording"]) => self.recordings.file(number(pid)?),
             (HttpMethod::Post, ["processes", pid, action]) => {
                 self.guard.change()?;
-                processes::action(&self.buttons(), number(pid)?, action)
+                let length = request.parameter("milliseconds").map(number).transpose()?;
+                let length = length.map(|length: u32| Duration::from_millis(length.into()));
+                processes::action(&self.buttons(), number(pid)?, action, length)
             }
             (HttpMethod::Put, ["reports"]) => {
                 self.guard.change()?;

@@ -1,5 +1,5 @@
-//! The one-time code, which a page exchanges for the token. The address that opens the page contains the code, so the
-//! browser's history never contains the token.
+//! The one-time code, which a page exchanges for the token. The file that opens the browser contains the code, so
+//! neither this file nor the browser's history contains the token.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};

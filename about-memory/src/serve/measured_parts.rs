@@ -23,7 +23,9 @@ impl MeasuredParts {
     /// Returns `None` if the reports have no `explicit`.
     pub(super) fn new(set: &ReportSet) -> Option<Self> {
         let forest = Forest::new(set);
-        let explicit = forest.processes().iter().find_map(|process| process.node("explicit"))?;
+        let processes = forest.processes();
+        let (process, explicit) =
+            processes.iter().find_map(|process| Some((process, process.node("explicit")?)))?;
         let mut parts: Vec<TreeNode<'_, '_>> = explicit.children().collect();
         loop {
             parts.sort_by(|a, b| b.amount().cmp(&a.amount()).then_with(|| a.path().cmp(b.path())));
@@ -38,7 +40,7 @@ impl MeasuredParts {
         };
         Some(Self {
             explicit: explicit.amount(),
-            unclassified: forest.amount("explicit/heap-unclassified"),
+            unclassified: process.node("explicit/heap-unclassified").map(|node| node.amount()),
             largest: parts.iter().take(MOST).map(|part| (path(part), part.amount())).collect(),
         })
     }

@@ -163,11 +163,12 @@ pub(super) struct ProcessButtons<'a> {
     pub(super) opening: &'a StackOpening,
 }
 
-/// Runs the action of a process's button.
+/// Runs the action of a process's button. A recording ends by itself after `length`, if there is one.
 pub(super) fn action(
     buttons: &ProcessButtons<'_>,
     pid: u32,
     action: &str,
+    length: Option<Duration>,
 ) -> Result<HttpResponse, HttpRefusal> {
     let ProcessButtons { session, stacks, types, taken, recordings, opening } = *buttons;
     match action {
@@ -210,7 +211,7 @@ pub(super) fn action(
             let id = stacks.add(ServedStacks::from_file(&title, &path, folder, opening)?);
             Ok(HttpResponse::json(&json!({ "stacks": id, "title": title })))
         }
-        "record" => recordings.start(pid, hello_of(pid), session, TIME_FOR_FILES),
+        "record" => recordings.start(pid, hello_of(pid), session, length, TIME_FOR_FILES),
         "discard" => recordings.discard(pid),
         "stop" => recordings.stop(pid, opening, stacks),
         _ => Err(HttpRefusal::new(404, "no action has this name")),

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use memory_reporter::live::HelloAnswer;
@@ -45,6 +45,15 @@ impl ActiveRecording {
         let (Some(own), Some(other)) = (&self.hello, hello) else { return true };
         own.started == other.started
     }
+
+    /// Ends the recording, unless it has ended.
+    fn finish(&mut self) {
+        if let Some(tracking) = self.tracking.take() {
+            // If the process has ended, `finish` fails, but the file is still readable. Only if the process was killed,
+            // the events of its last moments are missing.
+            self.failure = tracking.finish().err().map(|error| error.to_string());
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -56,7 +65,7 @@ enum RecordingSlot {
 
 /// The recordings, by process.
 #[derive(Debug, Default)]
-pub(super) struct ProcessRecordings(Mutex<BTreeMap<u32, RecordingSlot>>);
+pub(super) struct ProcessRecordings(Arc<Mutex<BTreeMap<u32, RecordingSlot>>>);
 
 /// The exclusive right to start or stop the recording of a process. When this value is dropped, even after a panic, the
 /// process's slot gets the recording; if there is no recording, the slot becomes free.
@@ -121,12 +130,14 @@ impl ProcessRecordings {
             .collect()
     }
 
-    /// Lets a process record each allocation from now on.
+    /// Lets a process record each allocation from now on. With a length, the recording ends by itself after this time,
+    /// and [`stop`](Self::stop) opens it.
     pub(super) fn start(
         &self,
         pid: u32,
         hello: Option<HelloAnswer>,
         session: &Session,
+        length: Option<Duration>,
         timeout: Duration,
     ) -> Result<HttpResponse, HttpRefusal> {
         let mut turn = self.begin(pid, hello.as_ref())?;
@@ -135,10 +146,32 @@ impl ProcessRecordings {
         let tracking =
             live::record(pid, &path, timeout).map_err(|error| HttpRefusal::new(409, error.to_string()))?;
         let folder = Arc::new(folder);
+        if let Some(length) = length {
+            self.end_after(pid, &folder, length).map_err(|error| HttpRefusal::new(503, error.to_string()))?;
+        }
         let recording =
             ActiveRecording { hello, tracking: Some(tracking), failure: None, refusal: None, path, folder };
         turn.recording = Some(Box::new(recording));
         Ok(HttpResponse::json(&json!({})))
+    }
+
+    /// Ends the recording in a folder after a time. It stays until a page opens it.
+    fn end_after(&self, pid: u32, folder: &Arc<TempDir>, length: Duration) -> std::io::Result<()> {
+        // The end of the server must not wait for this thread, and a removed recording must not keep its files.
+        let (all, folder) = (Arc::downgrade(&self.0), Arc::downgrade(folder));
+        let wait = move || {
+            std::thread::sleep(length);
+            let Some(all) = all.upgrade() else { return };
+            let of = Self(all);
+            // Without a turn, a page starts or stops the recording at this moment.
+            let Ok(mut turn) = of.end(pid) else { return };
+            let recording = turn.recording.as_mut();
+            let own = recording.filter(|held| Weak::ptr_eq(&Arc::downgrade(&held.folder), &folder));
+            if let Some(recording) = own {
+                recording.finish();
+            }
+        };
+        std::thread::Builder::new().name("recording".to_owned()).spawn(wait).map(drop)
     }
 
     fn begin(&self, pid: u32, hello: Option<&HelloAnswer>) -> Result<SlotTurn<'_>, HttpRefusal> {
@@ -170,11 +203,7 @@ impl ProcessRecordings {
     ) -> Result<HttpResponse, HttpRefusal> {
         let mut turn = self.end(pid)?;
         let recording = turn.recording.as_mut().expect("a turn that stops a recording has it");
-        if let Some(tracking) = recording.tracking.take() {
-            // If the process has ended, `finish` fails, but the file is still readable. Only if the process was killed,
-            // the events of its last moments are missing.
-            recording.failure = tracking.finish().err().map(|error| error.to_string());
-        }
+        recording.finish();
         let title = match &recording.failure {
             None => format!("recording of process {pid}"),
             Some(failure) => format!("recording of process {pid} (its end may be missing: {failure})"),

@@ -26,7 +26,7 @@ test("a process is a card with its figures, its largest parts and what to do", a
   await listing(page, () => [server]);
   await page.waitForSelector(".card");
   const figures = await page.$$eval(".card dl > div", (all) => all.map((one) => [...one.children].map((part) => part.textContent).join(": ")));
-  assert.deepEqual(figures, ["Resident: 60.00 MiB", "Heap: 20.00 MiB", "Unclassified: 25.00%", "Limit: 240.00 MiB, 25.00% used"]);
+  assert.deepEqual(figures, ["Resident: 60.00 MiB", "Heap: 20.00 MiB", "Unclassified: 25.00%", "Limit: 240.00 MiB, 25.00% resident"]);
   const parts = await page.$$eval(".card li", (all) => all.map((one) => [...one.children].map((part) => part.textContent).join(" ").trim()));
   assert.deepEqual(parts, ["10.00 MiB 50.00% cache/entries", "5.00 MiB 25.00% heap-unclassified", "4.00 MiB 20.00% index"]);
   assert.match(await page.textContent(".card .advice"), /^No reporter covers 25\.00% of the memory: take its stacks to see the code that allocated it\.$/);
@@ -53,7 +53,7 @@ test("the advice of a card follows the figures", async () => {
   shown = { ...server, unclassified: [MIB, 20 * MIB] };
   await says(/^cache\/entries holds 50\.00%: open the report/);
   shown = { ...server, resident: 230 * MIB };
-  await says(/^The process uses 95\.83% of its limit/);
+  await says(/^The resident memory is 95\.83% of the limit of the process's control group/);
   shown = { ...server, largest: null, explicit: null, unclassified: null, report: null };
   await says(/^Measure the process/);
   await close();
@@ -110,11 +110,57 @@ test("many processes are rows that sort and filter", async () => {
   await close();
 });
 
-test("a second tab gets the token from the first, and a page without a token asks for it", async () => {
+test("the filter, a sort and a card add no samples", async () => {
+  const { page, close } = await serve();
+  let asked = 0;
+  await listing(page, (at) => {
+    asked = at + 1;
+    return [{ ...server, pid: 10, name: "one" }, { ...server, pid: 11, name: "two" }];
+  });
+  await page.waitForSelector(".processes button.name");
+  for (const text of ["o", "on", "one", "on", "o", ""]) {
+    await page.fill("#filter", text);
+    await page.waitForFunction((text) => document.querySelector("#filter").value === text, text);
+  }
+  await page.click(".processes th button:has-text('Resident')");
+  await page.click(".processes button.name[data-pid='10']");
+  // A line of equal amounts has no height, so it is never "visible".
+  await page.waitForSelector(".live-chart .resident[points]", { state: "attached" });
+  const samples = await page.evaluate(() => document.querySelector(".live-chart polyline.resident").getAttribute("points").split(" ").length);
+  assert.ok(samples <= asked, `${samples} samples of ${asked} lists`);
+  const drawn = await page.getAttribute(".sparkline >> nth=0", "data-amounts");
+  assert.ok(Number(drawn) <= asked, `${drawn} amounts of ${asked} lists`);
+  await close();
+});
+
+test("a tab passes the token only to tabs that it opens, and a page without a token asks for it", async () => {
   const { page, origin, token, close } = await serve();
-  const second = await page.context().newPage();
-  await second.goto(origin);
-  await second.waitForFunction(() => document.documentElement.dataset.state === "ready");
+  await page.waitForFunction(() => document.documentElement.dataset.state === "ready");
+  const context = page.context();
+  for (const options of [{ modifiers: ["Control"] }, { button: "middle" }]) {
+    const [second] = await Promise.all([context.waitForEvent("page"), page.click("#to-processes", options)]);
+    await second.waitForFunction(() => document.documentElement.dataset.state === "ready");
+    assert.ok(!second.url().includes(token));
+    await second.close();
+  }
+  // A tab of the same origin may show the page of another server. It hears nothing, also if it asks.
+  const stranger = await context.newPage();
+  await stranger.goto(`${origin}/serve.css`);
+  await stranger.evaluate(() => {
+    globalThis.heard = [];
+    globalThis.channel = new BroadcastChannel("about-memory-token");
+    channel.onmessage = ({ data }) => heard.push(data);
+    channel.postMessage({ wanted: true });
+  });
+  const third = await context.newPage();
+  await third.goto(origin);
+  await third.waitForFunction(() => document.documentElement.dataset.state === "error");
+  assert.ok(!JSON.stringify(await stranger.evaluate(() => [heard, { ...sessionStorage }])).includes(token));
+  // A token that the server refuses is forgotten.
+  await third.goto("about:blank");
+  await third.goto(`${origin}/#token=${"0".repeat(64)}`);
+  await third.waitForSelector(".token");
+  assert.equal(await third.evaluate(() => sessionStorage.length), 0);
   const other = await newPage();
   await other.page.goto(origin);
   await other.page.waitForFunction(() => document.documentElement.dataset.state === "error");

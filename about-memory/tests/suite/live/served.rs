@@ -299,6 +299,13 @@ fn a_recording_that_cannot_be_opened_is_saved_and_discarded() {
         assert_eq!(act("discard"), 200);
         assert_eq!(slot(), (false, false));
     }
+    // A recording with a length ends without the page: then its file can be read.
+    assert_eq!(act("record?milliseconds=soon"), 404);
+    assert_eq!(act("record?milliseconds=50"), 200);
+    while file().0 != 200 {
+        std::thread::yield_now();
+    }
+    assert_eq!((slot(), act("discard")), ((true, false), 200));
     kill_process(Pid::from_raw(server.id().try_into().unwrap()).unwrap(), Signal::TERM).unwrap();
     assert!(server.wait().unwrap().success());
 }

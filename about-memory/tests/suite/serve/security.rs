@@ -430,11 +430,20 @@ fn the_file_that_leads_to_the_page_is_private_and_goes() {
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains(&client.server.url()) && text.contains("no-referrer"));
-    // The file keeps its name and its mode when it leads to another address.
+    // The file keeps its name and its mode when it leads to another address. A browser that has opened the file reads
+    // the whole old page.
+    let mut open = std::fs::File::open(&file).unwrap();
     change_redirect(&file, &client.server.one_time_url()).unwrap();
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(std::fs::read_to_string(&file).unwrap().contains("/#code="));
+    let mut old = String::new();
+    open.read_to_string(&mut old).unwrap();
+    assert_eq!(old, text);
     let path = file.to_path_buf();
+    // Something has removed the file.
+    std::fs::remove_file(&path).unwrap();
+    change_redirect(&file, &client.server.one_time_url()).unwrap();
+    assert!(path.exists());
     drop(file);
     assert!(!path.exists());
 }

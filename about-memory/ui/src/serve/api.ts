@@ -71,6 +71,13 @@ export interface Job {
   of: number;
 }
 
+/** The server does not accept the token. */
+class RefusedToken extends Error {}
+
+export function isRefused(error: unknown): boolean {
+  return error instanceof RefusedToken;
+}
+
 export class Api {
   token = "";
 
@@ -79,7 +86,7 @@ export class Api {
     const response = await fetch(`/api/${path}`, { ...options, headers });
     if (response.ok) return response;
     const { error } = (await response.json().catch(() => ({ error: response.statusText }))) as { error: string };
-    throw new Error(error);
+    throw response.status === 401 ? new RefusedToken(error) : new Error(error);
   }
 
   async get<T>(path: string): Promise<T> {

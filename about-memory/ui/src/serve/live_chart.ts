@@ -23,6 +23,8 @@ export const MOST_SAMPLES = 300;
 const [WIDTH, HEIGHT] = [1000, 100];
 /** A drag over fewer pixels is a click. */
 const CLICK = 4;
+/** The events that end a drag. */
+const ENDS = ["pointerup", "pointercancel"] as const;
 
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 
@@ -146,12 +148,12 @@ export class LiveChart {
       this.select(this.timeAt(clientX), is ? begin : null, is ? this.timeAt(clientX) : null);
     };
     const up = (last: PointerEvent) => {
-      move(last);
+      if (last.type === "pointerup") move(last);
       this.plot.removeEventListener("pointermove", move);
-      this.plot.removeEventListener("pointerup", up);
+      for (const end of ENDS) this.plot.removeEventListener(end, up);
     };
     this.plot.addEventListener("pointermove", move);
-    this.plot.addEventListener("pointerup", up);
+    for (const end of ENDS) this.plot.addEventListener(end, up);
   }
 
   private pressed(event: KeyboardEvent) {

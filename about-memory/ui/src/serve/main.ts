@@ -1,7 +1,7 @@
 // The page that `about-memory serve` serves. It is a function of the server's state and of the address.
 
 import { byId, create, setText, setTip, setTitle, words } from "../widgets/elements";
-import { Api, type Job, type ServerState } from "./api";
+import { Api, isRefused, type Job, type ServerState } from "./api";
 import { countRequest, settle } from "./arrivals";
 import { follow } from "./events";
 import { foldSide } from "./fold";
@@ -13,7 +13,7 @@ import { link, readRoute, type Route } from "./route";
 import { seriesPage } from "./series";
 import { Side } from "./side";
 import { stacksPage } from "./stacks";
-import { findToken, shareToken, tokenForm } from "./token";
+import { findToken, forgetToken, shareWithOpened, tokenForm } from "./token";
 
 const api = new Api();
 const main = byId("main");
@@ -166,7 +166,12 @@ async function live() {
       showStatus(`The server does not answer: ${(error as Error).message}`, true);
       document.documentElement.dataset.state = "error";
       // The token of another server: the reader can paste the right one.
-      if (error instanceof Error && /token/.test(error.message) && !main.querySelector(".token")) main.replaceChildren(tokenForm(() => location.reload()));
+      if (isRefused(error)) {
+        forgetToken();
+        main.replaceChildren(tokenForm(() => location.reload()));
+        // The token stays wrong, so another request is useless.
+        return;
+      }
     }
     await new Promise((resolve) => setTimeout(resolve, 2_000));
   }
@@ -210,7 +215,7 @@ addEventListener("hashchange", () => {
 async function start() {
   api.token = await findToken();
   if (api.token) {
-    shareToken(api.token);
+    shareWithOpened();
     return live();
   }
   document.documentElement.dataset.state = "error";

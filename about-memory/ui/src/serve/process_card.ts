@@ -61,7 +61,7 @@ export class ProcessCard {
       figure("Resident", resident == null ? "?" : bytes(resident)),
       figure("Heap", heap == null ? "?" : bytes(heap)),
       figure("Unclassified", unclassified ? `${percent(...unclassified)}` : "not measured", unclassified ? `${bytes(unclassified[0])} of ${bytes(unclassified[1])}` : "Measure the process to see its unreported memory"),
-      ...(limit == null ? [] : [figure("Limit", `${bytes(limit)}${resident == null ? "" : `, ${percent(resident, limit)} used`}`, "The limit of the control group")]),
+      ...(limit == null ? [] : [figure("Limit", `${bytes(limit)}${resident == null ? "" : `, ${percent(resident, limit)} resident`}`, "The limit of the process's control group. Other processes of the group, the page cache and the kernel's memory count, too")]),
     );
     this.drawParts();
     setText(this.advice, this.sentence());
@@ -88,7 +88,7 @@ export class ProcessCard {
   /** Returns what the reader should do next, in a sentence. */
   private sentence(): string {
     const { largest, explicit, unclassified, limit, resident } = this.process;
-    if (limit && resident && resident > limit * NEAR) return `The process uses ${percent(resident, limit)} of its limit: free caches with Minimize, or raise the limit.`;
+    if (limit && resident && resident > limit * NEAR) return `The resident memory is ${percent(resident, limit)} of the limit of the process's control group: free caches with Minimize, or raise the limit.`;
     if (!largest || !explicit) return "Measure the process to see what holds its memory.";
     if (unclassified && unclassified[0] > unclassified[1] * MUCH) {
       const how = this.actions.stacks ? "take its stacks to see the code that allocated it" : "start the program with about-memory run --listen to see the code that allocated it";

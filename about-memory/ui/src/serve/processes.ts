@@ -12,7 +12,7 @@ import { MOST_SAMPLES, type Sample } from "./live_chart";
 import { ProcessCard } from "./process_card";
 import type { Page, ShowStatus } from "./page";
 import { link } from "./route";
-import { Sparkline } from "../widgets/sparkline";
+import { keepAmount, Sparkline } from "../widgets/sparkline";
 
 /** The page requests the list again after this many milliseconds. */
 const OFTEN = 2_000;
@@ -240,15 +240,22 @@ class ProcessesPage implements Page {
     return all;
   }
 
-  private draw(processes: ListedProcess[]) {
-    this.shown = processes;
+  /** Keeps the amounts of a new list. */
+  private sample(processes: ListedProcess[]) {
     for (const { pid, ended, resident, heap } of processes) {
       if (ended || resident == null) continue;
       const all = samples.get(pid) ?? [];
       samples.set(pid, all);
       all.push({ time: Date.now(), resident, heap });
       if (all.length > MOST_SAMPLES) all.shift();
+      const amounts = latest.get(pid) ?? [];
+      latest.set(pid, amounts);
+      keepAmount(amounts, resident);
     }
+  }
+
+  private draw(processes: ListedProcess[]) {
+    this.shown = processes;
     const now = JSON.stringify([wanted, order, processes.map(({ pid, name, error, requests, recording, unopened }) => [pid, name, error, requests, recording, unopened])]);
     // Unchanged processes keep their rows, so that no button moves under the pointer.
     if (now !== this.known) {
@@ -262,7 +269,7 @@ class ProcessesPage implements Page {
       cells.card?.update(process, this.state);
       setText(cells.age, started ? age(started) : "");
       setText(cells.resident, resident == null ? "" : bytes(resident));
-      if (resident != null) cells.line.add(resident);
+      cells.line.draw();
       setText(cells.heap, heap == null ? "" : bytes(heap));
       setText(cells.unclassified, unclassified ? percent(...unclassified) : "");
       setTip(cells.unclassified, unclassified ? `${bytes(unclassified[0])} of ${bytes(unclassified[1])}, when it was measured last` : "Measure the process to see its unreported memory");
@@ -361,9 +368,12 @@ class ProcessesPage implements Page {
     const card = new ProcessCard(process, all, this.state, {
       stacks: can("dmd-dump") ? () => act("Stacks", `Took the stacks of process ${pid}`, async () => (location.hash = link(["stacks", (await post("stacks")).stacks]))) : null,
       record: can("dmd-track") && !process.recording && !process.unopened ? (length) => act("Record call stacks", `Recorded process ${pid}`, async () => {
-        await post("record");
+        // The server ends the recording, also if the reader closes the page.
+        await post(`record?milliseconds=${Math.round(length)}`);
         this.again();
         await new Promise((later) => setTimeout(later, length));
+        // The reader may have gone to another view, or have stopped the recording.
+        if (this.isClosed || !this.shown.find((one) => one.pid === pid)?.recording) return;
         location.hash = link(["stacks", (await post("stop")).stacks]);
       }) : null,
     });
@@ -451,7 +461,9 @@ class ProcessesPage implements Page {
   private async refresh() {
     try {
       const { processes } = await this.api.get<{ processes: ListedProcess[] }>("processes");
-      if (!this.isClosed) this.draw(processes);
+      if (this.isClosed) return;
+      this.sample(processes);
+      this.draw(processes);
     } catch (error) {
       if (!this.isClosed) this.showStatus((error as Error).message, true);
     }

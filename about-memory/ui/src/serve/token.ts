@@ -1,12 +1,9 @@
-// The token of the server: from the address, from another tab, or from the reader. It is in the session's storage,
-// never in an address that stays.
+// The token of the server: from the address, from the tab that opened this one, or from the reader. It is in the
+// session's storage, never in an address that stays.
 
 import { create } from "../widgets/elements";
 
 const KEY = "about-memory-token";
-const CHANNEL = "about-memory-token";
-/** Other tabs have this time to pass their token, in milliseconds. */
-const PATIENCE = 400;
 const TOKEN = /^[0-9a-f]{64}$/;
 
 function storedToken(): string {
@@ -30,7 +27,7 @@ export function takeToken(): string {
   return storedToken();
 }
 
-/** Like `takeToken`. Also exchanges a code in the address for the token, and asks the other tabs of this origin. */
+/** Like `takeToken`. Also exchanges a code in the address for the token. */
 export async function findToken(): Promise<string> {
   const [, code] = /^#code=([0-9a-f]{64})$/.exec(location.hash) ?? [];
   if (code) {
@@ -38,33 +35,29 @@ export async function findToken(): Promise<string> {
     const response = await fetch(`/code/${code}`).catch(() => null);
     if (response?.ok) store(((await response.json()) as { token: string }).token);
   }
-  return takeToken() || (await tokenOfOtherTab());
+  return takeToken();
 }
 
-/** Asks the other tabs of this origin for their token. */
-function tokenOfOtherTab(): Promise<string> {
-  return new Promise((found) => {
-    const channel = new BroadcastChannel(CHANNEL);
-    const end = (token: string) => {
-      channel.close();
-      if (token) store(token);
-      found(token);
-    };
-    channel.addEventListener("message", ({ data }) => {
-      const { token } = data as { token?: string };
-      if (token && TOKEN.test(token)) end(token);
-    });
-    channel.postMessage({ wanted: true });
-    setTimeout(() => end(storedToken()), PATIENCE);
-  });
+/** Forgets a token that the server has refused, so that a reload does not use it again. */
+export function forgetToken() {
+  sessionStorage.removeItem(KEY);
 }
 
-/** Passes the token to other tabs of this origin that ask for it. */
-export function shareToken(token: string) {
-  const channel = new BroadcastChannel(CHANNEL);
-  channel.addEventListener("message", ({ data }) => {
-    if ((data as { wanted?: boolean }).wanted) channel.postMessage({ token });
-  });
+/**
+ * Lets a link that the reader opens in a new tab (Ctrl, Shift or the middle button) pass the token to its tab: a window
+ * that a page opens gets a copy of the session's storage. The token must not go to all tabs of the origin. One of them
+ * may show the page of another server that had the same port before, and its script can read everything that such a
+ * page can read.
+ */
+export function shareWithOpened() {
+  const open = (event: MouseEvent) => {
+    const link = (event.target as Element).closest?.<HTMLAnchorElement>('a[href^="#"]');
+    if (!link || !(event.button === 1 || (event.button === 0 && (event.ctrlKey || event.metaKey || event.shiftKey)))) return;
+    event.preventDefault();
+    window.open(link.href);
+  };
+  addEventListener("click", open);
+  addEventListener("auxclick", open);
 }
 
 /** Returns a form for the address that `serve` printed, or for its token. */
@@ -79,7 +72,7 @@ export function tokenForm(done: () => void): HTMLElement {
   const open = create("button", "primary", "Open");
   const wrong = create("p", "error");
   wrong.setAttribute("role", "alert");
-  form.append(create("p", "", "This page needs the token of its server. Paste the address that about-memory serve printed, or only its token. A tab of the same address that is open passes the token by itself."), label, " ", open, wrong);
+  form.append(create("p", "", "This page needs the token of its server. Paste the address that about-memory serve printed, or only its token. A link that you open in a new tab with Ctrl passes the token by itself."), label, " ", open, wrong);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const token = input.value.trim().replace(/^.*#token=/, "").replace(/&report=\d+$/, "");

@@ -8,11 +8,17 @@ const HEIGHT = 18;
 /** The number of amounts to keep. */
 const MOST = 60;
 
+/** Adds an amount, and drops the oldest one that no line has room for. */
+export function keepAmount(amounts: number[], amount: number) {
+  amounts.push(amount);
+  if (amounts.length > MOST) amounts.shift();
+}
+
 export class Sparkline {
   readonly element = document.createElementNS(SVG, "svg");
   private readonly line = document.createElementNS(SVG, "polyline");
 
-  /** The line adds its amounts to `amounts`. The array may already contain the amounts of an earlier line. */
+  /** The line shows the contents of `amounts` at each `draw`. */
   constructor(
     private readonly amounts: number[],
     private readonly text: (amount: number) => string,
@@ -24,13 +30,7 @@ export class Sparkline {
     this.draw();
   }
 
-  add(amount: number) {
-    this.amounts.push(amount);
-    if (this.amounts.length > MOST) this.amounts.shift();
-    this.draw();
-  }
-
-  private draw() {
+  draw() {
     const { amounts } = this;
     const most = Math.max(1, ...amounts);
     const place = (amount: number, at: number) => {
