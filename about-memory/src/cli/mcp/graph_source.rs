@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use about_memory::serve::TypeTables;
 use about_memory::session::{GroupBy, PendingAnswer, Query, QueryAnswer, Session, SnapshotId, SnapshotState};
@@ -20,8 +20,10 @@ use super::table::{AmountRow, AmountTable, RowSource, RowSums};
 
 /// The time between two looks at a computation.
 const LOOK: Duration = Duration::from_millis(20);
-/// A summary waits this long for the dominator tree. Without it, the summary has no suspects.
-const PATIENCE: Duration = Duration::from_millis(600);
+/// A summary waits this long for the suspects of a graph of at most [`SMALL`] nodes. The summary of a larger graph
+/// contains the suspects if they are known already.
+const PATIENCE: Duration = Duration::from_secs(5);
+const SMALL: i128 = 100_000;
 
 /// The breakdown by type: the class of a node or, without a class, its type.
 const TYPE: &str = r#"{"by":"objectClass","then":{"by":"count","count":true,"bytes":true},"other":{"by":"internalType","then":{"by":"count","count":true,"bytes":true}}}"#;
@@ -33,8 +35,8 @@ pub(super) struct GraphSource {
     /// The tables of a typed heap.
     types: Option<TypeTables>,
     total: RowSums,
-    /// Keeps the computation of the dominator tree alive.
-    _dominators: Mutex<Option<PendingAnswer>>,
+    /// The computation of the dominator tree and of the suspects, which starts when the graph is read.
+    suspects: Option<PendingAnswer>,
 }
 
 impl Drop for GraphSource {
@@ -107,8 +109,8 @@ impl GraphSource {
         let types = tables.and_then(|tables| tables.lock().unwrap_or_else(PoisonError::into_inner).take());
         let bytes = i128::try_from(info.bytes).unwrap_or(i128::MAX);
         let total = RowSums { rows: 0, bytes, count: info.nodes as i128 };
-        let dominators = session.ask(Query::Dominators { snapshot: id, filter: String::new() }).ok();
-        Ok(Self { session: session.clone(), id, types, total, _dominators: Mutex::new(dominators) })
+        let suspects = session.ask(Query::Suspects { snapshot: id }).ok();
+        Ok(Self { session: session.clone(), id, types, total, suspects })
     }
 
     pub(super) fn notes(&self) -> Vec<String> {
@@ -180,11 +182,10 @@ impl GraphSource {
         }
     }
 
-    /// The suspects, if they are known soon.
+    /// Whether the suspects are known, or known soon.
     pub(super) fn has_suspects_soon(&self) -> bool {
-        let until = Instant::now() + PATIENCE;
-        let Ok(pending) = self.session.ask(Query::Suspects { snapshot: self.id }) else { return false };
-        pending.wait(until.saturating_duration_since(Instant::now())).is_some()
+        let patience = if self.total.count <= SMALL { PATIENCE } else { Duration::ZERO };
+        self.suspects.as_ref().is_some_and(|pending| pending.wait(patience).is_some())
     }
 
     pub(super) fn table(&self, group: &str, control: &CallControl) -> Result<AmountTable, String> {

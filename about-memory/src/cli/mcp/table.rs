@@ -59,6 +59,14 @@ pub(super) struct RowSums {
 }
 
 impl RowSums {
+    fn minus(self, other: Self) -> Self {
+        Self {
+            rows: self.rows - other.rows,
+            bytes: self.bytes.saturating_sub(other.bytes),
+            count: self.count.saturating_sub(other.count),
+        }
+    }
+
     fn add(&mut self, (bytes, count): (i128, i128)) {
         self.rows += 1;
         self.bytes = self.bytes.saturating_add(bytes);
@@ -138,8 +146,13 @@ impl RowChoice {
 pub(super) struct TableView {
     pub(super) table: Arc<AmountTable>,
     order: Vec<u32>,
+    /// The sums before every [`STEP`]th row, so that the sums of a page do not read all rows.
+    marks: Vec<RowSums>,
     pub(super) total: RowSums,
 }
+
+/// The number of rows between two marks.
+const STEP: usize = 1024;
 
 impl TableView {
     pub(super) fn new(table: &Arc<AmountTable>, choice: &RowChoice) -> Self {
@@ -157,8 +170,14 @@ impl TableView {
             order.reverse();
         }
         let mut total = RowSums::default();
-        order.iter().for_each(|index| total.add(rows.amounts(*index as usize)));
-        Self { table: Arc::clone(table), order, total }
+        let mut marks = Vec::new();
+        for (place, index) in order.iter().enumerate() {
+            if place % STEP == 0 {
+                marks.push(total);
+            }
+            total.add(rows.amounts(*index as usize));
+        }
+        Self { table: Arc::clone(table), order, marks, total }
     }
 
     /// The number of chosen rows.
@@ -170,11 +189,18 @@ impl TableView {
         self.table.rows.row(self.order[place] as usize)
     }
 
+    /// The sums of the rows before a place.
+    fn sums_before(&self, place: usize) -> RowSums {
+        let Some(mark) = self.marks.get(place / STEP) else { return self.total };
+        let mut sums = *mark;
+        let first = place / STEP * STEP;
+        self.order[first..place].iter().for_each(|index| sums.add(self.table.rows.amounts(*index as usize)));
+        sums
+    }
+
     /// The sums of the rows at these places.
     pub(super) fn sums(&self, places: core::ops::Range<usize>) -> RowSums {
-        let mut sums = RowSums::default();
-        self.order[places].iter().for_each(|index| sums.add(self.table.rows.amounts(*index as usize)));
-        sums
+        self.sums_before(places.end).minus(self.sums_before(places.start))
     }
 }
 
