@@ -16,7 +16,7 @@ use super::super::heap::{TypedHeapReader, saver};
 use super::super::input::InputArgument;
 use super::super::symbols::SymbolSearch;
 use super::control::CallControl;
-use super::table::{AmountRow, AmountTable, RowSource, RowSums};
+use super::table::{AmountRow, AmountTable, RowSource, RowSums, short};
 
 /// The time between two looks at a computation.
 const LOOK: Duration = Duration::from_millis(20);
@@ -227,7 +227,7 @@ impl GraphSource {
         let answer = self.ask(Query::Classes { snapshot: self.id, filter: String::new() }, control)?;
         let QueryAnswer::Classes(classes) = &*answer else { return Err("classes have rows".to_owned()) };
         let rows = classes.iter().map(|class| AmountRow {
-            name: class.name.clone(),
+            name: short(&class.name),
             bytes: signed(class.retained),
             count: class.count.into(),
             more: vec![("shallow", signed(class.shallow))],
@@ -247,7 +247,7 @@ impl GraphSource {
                 [node, ..] => tree.graph().node(node).id().0.to_string(),
                 [] => String::new(),
             },
-            name: group.class.clone(),
+            name: short(&group.class),
             bytes: signed(group.retained),
             count: group.count as i128,
             more: vec![("shallow", signed(group.shallow))],
@@ -300,7 +300,7 @@ fn leaves(tree: &CensusTree) -> Vec<AmountRow> {
         if node.bytes == 0 && node.count == 0 {
             continue;
         }
-        let name = CensusTreeName::title(node.name.as_ref());
+        let name = short(&CensusTreeName::title(node.name.as_ref()));
         let row = rows.entry(name.clone()).or_insert_with(|| AmountRow { name, ..AmountRow::default() });
         row.bytes += node.bytes;
         row.count += node.count;
@@ -310,7 +310,7 @@ fn leaves(tree: &CensusTree) -> Vec<AmountRow> {
 
 fn typed_table(table: &about_memory::serve::TypeTable) -> AmountTable {
     let rows = table.rows.iter().map(|row| AmountRow {
-        name: row.text.clone(),
+        name: short(&row.text),
         bytes: row.bytes.into(),
         count: row.blocks.into(),
         ..AmountRow::default()
@@ -356,7 +356,7 @@ impl RowSource for NodeRows {
         let (bytes, count) = self.amounts(index);
         AmountRow {
             id: node.id().0.to_string(),
-            name: node.title().to_string(),
+            name: short(&node.title().to_string()),
             place: String::new(),
             bytes,
             count,
