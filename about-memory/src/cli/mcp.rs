@@ -56,15 +56,15 @@ Examples:
   about-memory mcp --skill > SKILL.md
 
 The server reads requests from standard input and writes answers to standard output, one JSON message on each line, by
-the Model Context Protocol (2026-07-28, and the versions with `initialize`). It only reads: files below --root, and the
-reports of listening processes. The symbols of a dump come from the programs that the dump names.";
+the Model Context Protocol (2026-07-28, and the versions with `initialize`). It reads files below --root, and asks
+listening processes for their reports. The symbols of a dump come from the programs that the dump names.";
 
 /// The skill for assistants: when to use which tool.
 const SKILL: &str = include_str!("../../assets/SKILL.md");
 
 #[derive(Args)]
 pub(crate) struct McpCommand {
-    /// Read only files below this folder. Repeatable. [default: the current folder]
+    /// Read only files below this folder. Repeatable. [default: the current folder, unless the home folder is in it]
     #[arg(long, value_name = "FOLDER")]
     root: Vec<PathBuf>,
     /// Let the assistant record processes with this id or name; `*` stands for any characters. Repeatable.

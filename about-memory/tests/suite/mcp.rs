@@ -52,14 +52,22 @@ impl Server {
     }
 
     fn with(arguments: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_about-memory"))
-            .arg("mcp")
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_about-memory"));
+        command.arg("mcp").args(arguments);
+        Self::spawn(command)
+    }
+
+    /// Starts a server without options in a folder.
+    #[cfg(unix)]
+    fn started_in(folder: &Path, home: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_about-memory"));
+        command.arg("mcp").current_dir(folder).env("HOME", home);
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
         let mut server = Self { child, input, output, last: 0, tools: Vec::new() };
         let tools = server.request("tools/list", json!({}));

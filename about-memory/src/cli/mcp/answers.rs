@@ -43,7 +43,7 @@ pub(super) fn open(
                 limits: &tools.limits,
             };
             let (kind, data) = SourceData::open(&request, &tools.session, control)?;
-            Ok(opened(tools, path, kind, data, None))
+            opened(tools, path, kind, data, None)
         }
         (None, Some(name)) => {
             let input = InputArgument::from(std::ffi::OsString::from(name));
@@ -51,7 +51,7 @@ pub(super) fn open(
             let set = live_input::read(pid, memory_report::file::ReadOptions::new());
             let set = set.map_err(|failure| reason(name.as_ref(), failure))?;
             let data = SourceData::Reports(ReportSource::new(set));
-            Ok(opened(tools, name, "the reports of a process", data, None))
+            opened(tools, name, "the reports of a process", data, None)
         }
         _ => Err("name either `path` or `process`".to_owned()),
     }
@@ -64,7 +64,7 @@ pub(super) fn opened(
     kind: &'static str,
     data: SourceData,
     files: Option<TemporaryFolder>,
-) -> ToolAnswer {
+) -> AnswerResult {
     let notes = match &data {
         SourceData::Reports(reports) => reports.notes(),
         SourceData::Stacks(stacks) => stacks.notes(),
@@ -72,7 +72,7 @@ pub(super) fn opened(
     };
     let name_there = name.to_owned();
     let source =
-        tools.keep(|handle| OpenedSource { handle, name: name_there, kind, data, notes, _files: files });
+        tools.keep(|handle| OpenedSource { handle, name: name_there, kind, data, notes, _files: files })?;
     let (total, [unit, counts]) = (source.data.total(), source.data.units());
     let groups = source.data.groups();
     let notes = page::notes(&source.notes);
@@ -96,7 +96,7 @@ pub(super) fn opened(
         "groups": groups,
         "notes": notes,
     });
-    ToolAnswer { structured, text }
+    Ok(ToolAnswer { structured, text })
 }
 
 /// The largest rows by the most useful keys.
@@ -125,7 +125,7 @@ pub(super) fn summary(
     }
     let (total, [unit, counts]) = (source.data.total(), source.data.units());
     let notes = page::notes(&notes);
-    Ok(page::fit(SUMMARY_ROWS, max_bytes(arguments), |count| {
+    Ok(page::fit(SUMMARY_ROWS * parts.len(), max_bytes(arguments), |count| {
         let mut tables = Vec::new();
         let mut text = format!(
             "{} ({unit}) in {} {counts}: {} {}.\n",
@@ -134,8 +134,10 @@ pub(super) fn summary(
             source.kind,
             quoted(&source.name, 200)
         );
-        for (view, start) in &parts {
-            let (object, table) = page::part(view, start, count);
+        for (place, (view, start)) in parts.iter().enumerate() {
+            // The first tables get the rows that cannot be shared equally.
+            let rows = count / parts.len() + usize::from(place < count % parts.len());
+            let (object, table) = page::part(view, start, rows);
             tables.push(Value::Object(object));
             text += &table;
         }

@@ -27,6 +27,9 @@ const MAX_ABANDONED: usize = 4;
 const STACK: usize = 8 << 20;
 /// The time between two looks at a cancellation.
 const LOOK: Duration = Duration::from_millis(20);
+/// The calls that still wait or run have this time after the end of the input. A client that has died must not keep a
+/// process tracked.
+const TIME_AFTER_END: Duration = Duration::from_secs(10);
 /// The time between two messages about progress.
 const PROGRESS: Duration = Duration::from_millis(500);
 
@@ -100,10 +103,15 @@ impl CallQueue {
         }
     }
 
-    /// Waits until all accepted calls are answered.
+    /// Waits until all accepted calls are answered. Cancels those that take longer than [`TIME_AFTER_END`].
     pub(super) fn finish(mut self) {
         self.waiting = None;
         if let Some(worker) = self.worker.take() {
+            let ended = Instant::now();
+            while !worker.is_finished() && ended.elapsed() < TIME_AFTER_END {
+                thread::sleep(LOOK);
+            }
+            lock(&self.running).values().for_each(|control| control.cancel());
             // A panic of the worker was printed on stderr.
             let _ = worker.join();
         }
@@ -118,11 +126,19 @@ fn run_all(
 ) {
     let abandoned = Arc::new(AtomicUsize::new(0));
     for (call, control) in calls {
-        let result = run_one(&call, &control, tools, &abandoned, out);
+        let result = match control.is_cancelled() {
+            true => Value::Null,
+            false => run_one(&call, &control, tools, &abandoned, out),
+        };
         // The reader cancels under the same lock, so that no answer follows a cancellation.
         let mut running = lock(running);
         running.remove(&call.id.to_string());
         if control.is_cancelled() {
+            drop(running);
+            // No client knows the handle. It may have guessed it, and closed the source.
+            if let Some(handle) = opened_handle(&call.tool, &result["structuredContent"]) {
+                let _ = tools.close(handle);
+            }
             continue;
         }
         let message = json!({ "jsonrpc": "2.0", "id": call.id, "result": result });
@@ -133,16 +149,28 @@ fn run_all(
     }
 }
 
+/// The handle of the source that an answer has opened.
+fn opened_handle<'a>(tool: &str, structured: &'a Value) -> Option<&'a str> {
+    structured["handle"].as_str().filter(|_| ["open", "capture"].contains(&tool))
+}
+
 /// Marks the end of a tool's thread, also if the tool panics.
 struct CallEnd {
     is_over: Arc<AtomicBool>,
     abandoned: Arc<AtomicUsize>,
+    tools: Arc<MemoryTools>,
+    /// The source that the call has opened.
+    handle: Option<String>,
 }
 
 impl Drop for CallEnd {
     fn drop(&mut self) {
         // The queue set the mark first, so it counts this thread as abandoned.
         if self.is_over.swap(true, Ordering::AcqRel) {
+            // No client gets the answer with this handle.
+            if let Some(handle) = &self.handle {
+                let _ = self.tools.close(handle);
+            }
             self.abandoned.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -164,11 +192,14 @@ fn run_one(
     let (tools, shared) = (Arc::clone(tools), Arc::clone(control));
     let (name, arguments) = (call.tool.clone(), call.arguments.clone());
     let (is_over, counted) = (Arc::new(AtomicBool::new(false)), Arc::clone(abandoned));
-    let end = CallEnd { is_over: Arc::clone(&is_over), abandoned: counted };
+    let end = CallEnd { is_over: Arc::clone(&is_over), abandoned: counted, tools, handle: None };
     let work = move || {
-        let _end = end;
+        let mut end = end;
+        let result = tool::call(&end.tools, &name, &arguments, &shared);
+        let opened = result.as_ref().ok().and_then(|answer| opened_handle(&name, &answer.structured));
+        end.handle = opened.map(str::to_owned);
         // The receiver is gone if the call was cancelled.
-        let _ = answer.send(tool::call(&tools, &name, &arguments, &shared));
+        let _ = answer.send(result);
     };
     if let Err(error) = thread::Builder::new().name("tool".to_owned()).stack_size(STACK).spawn(work) {
         return fail(&format!("no thread can be started: {error}"));
@@ -184,10 +215,15 @@ fn run_one(
             Err(RecvTimeoutError::Timeout) if control.is_cancelled() => {
                 // Counts before the mark is set: the thread subtracts only after it sees the mark.
                 abandoned.fetch_add(1, Ordering::Relaxed);
-                if is_over.swap(true, Ordering::AcqRel) {
-                    abandoned.fetch_sub(1, Ordering::Relaxed);
+                if !is_over.swap(true, Ordering::AcqRel) {
+                    return Value::Null;
                 }
-                return Value::Null;
+                abandoned.fetch_sub(1, Ordering::Relaxed);
+                // The thread had ended, with an answer.
+                return match answers.try_recv() {
+                    Ok(Ok(answer)) => answer.into_result(call.is_modern),
+                    _ => Value::Null,
+                };
             }
             Err(RecvTimeoutError::Timeout) => progress.tick(control),
         }

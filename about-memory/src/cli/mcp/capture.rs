@@ -41,7 +41,7 @@ pub(super) fn capture(
         control.say("copying the process");
         let input = InputArgument::from(std::ffi::OsString::from(pid.to_string()));
         let graph = GraphSource::typed(&tools.session, input, &tools.limits, control)?;
-        return Ok(opened(tools, &title, "the types of a process", SourceData::Graph(graph), None));
+        return opened(tools, &title, "the types of a process", SourceData::Graph(graph), None);
     }
     let folder = TemporaryFolder::new().map_err(|error| error.to_string())?;
     let file = folder.path().join("dmd.json.gz");
@@ -55,9 +55,12 @@ pub(super) fn capture(
         tracking
             .wait(Some(Instant::now() + Duration::from_secs(seconds)), control.cancelled())
             .map_err(failed)?;
+        if control.is_cancelled() {
+            return Err("cancelled".to_owned());
+        }
         tracking.save(&file).map_err(failed)?;
     }
     let request = FileRequest { path: file, at: Some(Moment::End), as_types: false, limits: &tools.limits };
     let (kind, data) = SourceData::open(&request, &tools.session, control)?;
-    Ok(opened(tools, &title, kind, data, Some(folder)))
+    opened(tools, &title, kind, data, Some(folder))
 }

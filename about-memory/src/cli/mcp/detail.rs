@@ -15,7 +15,7 @@ use super::opened::{MemoryTools, limit, max_bytes};
 use super::page::{self, PageStart, SCHEMA, ToolAnswer, cut, number, quoted};
 use super::source::{OpenedSource, SourceData};
 use super::stack_source;
-use super::table::{AmountRow, AmountTable, RowChoice, TableView};
+use super::table::{AmountRow, AmountTable, RowChoice, TableView, short};
 
 /// The paths and stacks of `why`, and the calls of `source`, by default.
 const PATHS: u64 = 5;
@@ -40,9 +40,10 @@ pub(super) fn node(
     let (heading, table) = match &source.data {
         SourceData::Reports(reports) => {
             let found = reports.node(id).ok_or("no report has this path; `rows` lists the paths")?;
-            let (sums, description, table) = found;
+            let (sums, description) = found;
             let description = if description.is_empty() { description } else { quoted(&description, 400) };
-            (format!("{}: {} {description}\n", quoted(id, 200), bytes(sums.bytes)), table)
+            let heading = format!("{}: {} {description}\n", quoted(id, 200), bytes(sums.bytes));
+            (heading, tools.cache.table(&key, || reports.children(id, sums.bytes, control))?)
         }
         SourceData::Stacks(stacks) => {
             let stacks = stacks.stacks()?;
@@ -51,7 +52,7 @@ pub(super) fn node(
             let labels: Vec<String> =
                 stacks.labels(index).map(|(name, label)| format!("{name} {}", quoted(label, 160))).collect();
             let rows = stacks.frames(index).map(|frame| AmountRow {
-                name: stacks.name(&frame).into_owned(),
+                name: short(&stacks.name(&frame)),
                 place: stack_source::place(&frame),
                 bytes: of_bytes,
                 count: blocks,
@@ -60,11 +61,14 @@ pub(super) fn node(
             let table = AmountTable::new("call", "bytes of the whole stack", "blocks", rows.collect());
             let heading =
                 format!("Stack {id}: {} in {blocks} blocks. {}\n", bytes(of_bytes), labels.join(", "));
-            (heading, table.overlapping().note("The innermost call is first."))
+            let table = table.overlapping().note("The innermost call is first.");
+            (heading, tools.cache.table(&key, || Ok(table))?)
         }
-        SourceData::Graph(graph) => graph_node(graph, id, edges, control)?,
+        SourceData::Graph(graph) => {
+            let (heading, table) = graph_node(graph, id, edges, control)?;
+            (heading, tools.cache.table(&key, || Ok(table))?)
+        }
     };
-    let table = tools.cache.table(&key, || Ok(table))?;
     tools.page(&key, &table, arguments, &heading)
 }
 
@@ -99,8 +103,10 @@ fn graph_node(
     let rows = node.edges().map(|edge| AmountRow {
         id: edge.referent.id().0.to_string(),
         name: match edge.name {
-            Some(name) => format!("{name}: {}", edge.referent.title()),
-            None => edge.referent.title().to_string(),
+            Some(name) => {
+                format!("{}: {}", short(&name.to_string()), short(&edge.referent.title().to_string()))
+            }
+            None => short(&edge.referent.title().to_string()),
         },
         bytes: edge.referent.shallow_size().into(),
         count: 1,
@@ -153,7 +159,7 @@ pub(super) fn why(
                 let edge = step.edge.as_deref().unwrap_or_default();
                 let _ = write!(text, "{} [id {}]", quoted(&step.name, PATH_NAME), step.node);
                 if place + 1 < path.len() {
-                    let _ = write!(text, " .{} > ", cut(edge, PATH_NAME));
+                    let _ = write!(text, " .{} > ", quoted(edge, PATH_NAME));
                 }
                 steps.push(json!({
                     "id": step.node.to_string(), "name": cut(&step.name, PATH_NAME), "edge": cut(edge, PATH_NAME),
@@ -217,7 +223,7 @@ fn stacks_with(
             let calls: Vec<String> = stacks
                 .frames(index)
                 .take(CALLS as usize)
-                .map(|frame| format!("{} at {}", stacks.name(&frame), stack_source::place(&frame)))
+                .map(|frame| format!("{} at {}", short(&stacks.name(&frame)), stack_source::place(&frame)))
                 .map(|call| cut(&call, 160))
                 .collect();
             let _ = writeln!(text, "Stack {}:", row.id);
@@ -245,38 +251,45 @@ struct SourceCall {
     line: Option<u32>,
 }
 
+/// The name of a file to open. No file has a name that is longer than a path can be.
+fn file_name(name: &str) -> String {
+    const MAX_PATH: usize = 4096;
+    if name.len() <= MAX_PATH { name.to_owned() } else { short(name) }
+}
+
 /// The source lines of a stack.
 pub(super) fn source(tools: &MemoryTools, arguments: &CheckedArguments<'_>, _: &CallControl) -> AnswerResult {
     let source = tools.find(arguments.required("handle"))?;
     let id = arguments.required("id");
-    let calls: Vec<SourceCall> = match &source.data {
+    let shown = limit(arguments, CALLS);
+    let (whole, calls): (usize, Vec<SourceCall>) = match &source.data {
         SourceData::Reports(_) => return Err("reports have no stacks".to_owned()),
         SourceData::Stacks(stacks) => {
             let stacks = stacks.stacks()?;
             let index = stacks.find(id).ok_or("no stack has this id; `rows` by stack lists the ids")?;
             let call = |frame: memory_export::ProfileFrame<'_>| SourceCall {
-                function: stacks.name(&frame).into_owned(),
-                file: frame.file.unwrap_or_default().to_owned(),
+                function: short(&stacks.name(&frame)),
+                file: frame.file.map(file_name).unwrap_or_default(),
                 line: frame.line,
             };
-            stacks.frames(index).map(call).collect()
+            let frames = stacks.frames(index);
+            (frames.len(), frames.take(shown).map(call).collect())
         }
         SourceData::Graph(graph) => {
             let graph = graph.graph()?;
             let node = graph.find(NodeId(node_id(id)?)).ok_or("no node has this id")?;
             let stack = node.allocation_stack().ok_or("the node has no allocation stack")?;
             let calls = stack.frames().map(|frame| SourceCall {
-                function: frame.function().map(|function| function.to_string()).unwrap_or_default(),
-                file: frame.source().to_string(),
+                function: frame.function().map(|function| short(&function.to_string())).unwrap_or_default(),
+                file: file_name(&frame.source().to_string()),
                 line: Some(frame.line()),
             });
-            calls.collect()
+            (stack.frames().count(), calls.take(shown).collect())
         }
     };
-    let shown = limit(arguments, CALLS).min(calls.len());
-    let lines: Vec<Vec<String>> = calls.iter().take(shown).map(|call| lines_of(tools, call)).collect();
-    Ok(page::fit(shown, max_bytes(arguments), |count| {
-        let mut text = format!("{} calls, the innermost first:\n", calls.len());
+    let lines: Vec<Vec<String>> = calls.iter().map(|call| lines_of(tools, call)).collect();
+    Ok(page::fit(calls.len(), max_bytes(arguments), |count| {
+        let mut text = format!("{whole} calls, the innermost first:\n");
         let mut listed = Vec::new();
         for (call, lines) in calls.iter().zip(&lines).take(count) {
             let place = match call.line {
@@ -284,7 +297,7 @@ pub(super) fn source(tools: &MemoryTools, arguments: &CheckedArguments<'_>, _: &
                 None => call.file.clone(),
             };
             let _ = writeln!(text, "{} at {}", quoted(&call.function, 160), quoted(&place, 200));
-            lines.iter().for_each(|line| text += &format!("    {line}\n"));
+            lines.iter().for_each(|line| text += &format!("    {}\n", quoted(line, 140)));
             listed.push(json!({
                 "function": cut(&call.function, 160),
                 "file": cut(&call.file, 200),
@@ -292,7 +305,7 @@ pub(super) fn source(tools: &MemoryTools, arguments: &CheckedArguments<'_>, _: &
                 "lines": lines,
             }));
         }
-        let rest = calls.len() - listed.len();
+        let rest = whole - listed.len();
         if rest > 0 {
             let _ = writeln!(text, "{rest} more calls.");
         }
@@ -300,7 +313,7 @@ pub(super) fn source(tools: &MemoryTools, arguments: &CheckedArguments<'_>, _: &
             "schema": SCHEMA,
             "handle": source.handle,
             "notes": [],
-            "total": { "calls": calls.len() },
+            "total": { "calls": whole },
             "shown": { "calls": listed.len() },
             "rest": { "calls": rest },
             "cursor": null,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use about_memory::serve::TypeTables;
 use about_memory::session::{GroupBy, PendingAnswer, Query, QueryAnswer, Session, SnapshotId, SnapshotState};
@@ -16,12 +16,14 @@ use super::super::heap::{TypedHeapReader, saver};
 use super::super::input::InputArgument;
 use super::super::symbols::SymbolSearch;
 use super::control::CallControl;
-use super::table::{AmountRow, AmountTable, RowSource, RowSums};
+use super::table::{AmountRow, AmountTable, RowSource, RowSums, short};
 
 /// The time between two looks at a computation.
 const LOOK: Duration = Duration::from_millis(20);
-/// A summary waits this long for the dominator tree. Without it, the summary has no suspects.
-const PATIENCE: Duration = Duration::from_millis(600);
+/// A summary waits this long for the suspects of a graph of at most [`SMALL`] nodes. The summary of a larger graph
+/// contains the suspects if they are known already.
+const PATIENCE: Duration = Duration::from_secs(5);
+const SMALL: i128 = 100_000;
 
 /// The breakdown by type: the class of a node or, without a class, its type.
 const TYPE: &str = r#"{"by":"objectClass","then":{"by":"count","count":true,"bytes":true},"other":{"by":"internalType","then":{"by":"count","count":true,"bytes":true}}}"#;
@@ -33,8 +35,8 @@ pub(super) struct GraphSource {
     /// The tables of a typed heap.
     types: Option<TypeTables>,
     total: RowSums,
-    /// Keeps the computation of the dominator tree alive.
-    _dominators: Mutex<Option<PendingAnswer>>,
+    /// The computation of the dominator tree and of the suspects, which starts when the graph is read.
+    suspects: Option<PendingAnswer>,
 }
 
 impl Drop for GraphSource {
@@ -107,8 +109,8 @@ impl GraphSource {
         let types = tables.and_then(|tables| tables.lock().unwrap_or_else(PoisonError::into_inner).take());
         let bytes = i128::try_from(info.bytes).unwrap_or(i128::MAX);
         let total = RowSums { rows: 0, bytes, count: info.nodes as i128 };
-        let dominators = session.ask(Query::Dominators { snapshot: id, filter: String::new() }).ok();
-        Ok(Self { session: session.clone(), id, types, total, _dominators: Mutex::new(dominators) })
+        let suspects = session.ask(Query::Suspects { snapshot: id }).ok();
+        Ok(Self { session: session.clone(), id, types, total, suspects })
     }
 
     pub(super) fn notes(&self) -> Vec<String> {
@@ -180,11 +182,10 @@ impl GraphSource {
         }
     }
 
-    /// The suspects, if they are known soon.
+    /// Whether the suspects are known, or known soon.
     pub(super) fn has_suspects_soon(&self) -> bool {
-        let until = Instant::now() + PATIENCE;
-        let Ok(pending) = self.session.ask(Query::Suspects { snapshot: self.id }) else { return false };
-        pending.wait(until.saturating_duration_since(Instant::now())).is_some()
+        let patience = if self.total.count <= SMALL { PATIENCE } else { Duration::ZERO };
+        self.suspects.as_ref().is_some_and(|pending| pending.wait(patience).is_some())
     }
 
     pub(super) fn table(&self, group: &str, control: &CallControl) -> Result<AmountTable, String> {
@@ -226,7 +227,7 @@ impl GraphSource {
         let answer = self.ask(Query::Classes { snapshot: self.id, filter: String::new() }, control)?;
         let QueryAnswer::Classes(classes) = &*answer else { return Err("classes have rows".to_owned()) };
         let rows = classes.iter().map(|class| AmountRow {
-            name: class.name.clone(),
+            name: short(&class.name),
             bytes: signed(class.retained),
             count: class.count.into(),
             more: vec![("shallow", signed(class.shallow))],
@@ -246,7 +247,7 @@ impl GraphSource {
                 [node, ..] => tree.graph().node(node).id().0.to_string(),
                 [] => String::new(),
             },
-            name: group.class.clone(),
+            name: short(&group.class),
             bytes: signed(group.retained),
             count: group.count as i128,
             more: vec![("shallow", signed(group.shallow))],
@@ -299,7 +300,7 @@ fn leaves(tree: &CensusTree) -> Vec<AmountRow> {
         if node.bytes == 0 && node.count == 0 {
             continue;
         }
-        let name = CensusTreeName::title(node.name.as_ref());
+        let name = short(&CensusTreeName::title(node.name.as_ref()));
         let row = rows.entry(name.clone()).or_insert_with(|| AmountRow { name, ..AmountRow::default() });
         row.bytes += node.bytes;
         row.count += node.count;
@@ -309,7 +310,7 @@ fn leaves(tree: &CensusTree) -> Vec<AmountRow> {
 
 fn typed_table(table: &about_memory::serve::TypeTable) -> AmountTable {
     let rows = table.rows.iter().map(|row| AmountRow {
-        name: row.text.clone(),
+        name: short(&row.text),
         bytes: row.bytes.into(),
         count: row.blocks.into(),
         ..AmountRow::default()
@@ -355,7 +356,7 @@ impl RowSource for NodeRows {
         let (bytes, count) = self.amounts(index);
         AmountRow {
             id: node.id().0.to_string(),
-            name: node.title().to_string(),
+            name: short(&node.title().to_string()),
             place: String::new(),
             bytes,
             count,

@@ -31,6 +31,15 @@ struct OpenedSources {
     all: BTreeMap<String, Arc<OpenedSource>>,
 }
 
+impl OpenedSources {
+    fn check_room(&self) -> Result<(), String> {
+        match self.all.len() {
+            MAX_OPEN.. => Err(format!("{MAX_OPEN} sources are open; close one with `close` first")),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl MemoryTools {
     pub(super) fn new(places: AllowedPlaces, limits: DumpLimits) -> Self {
         Self {
@@ -48,20 +57,22 @@ impl MemoryTools {
 
     /// Fails if no further source can be opened.
     pub(super) fn check_room(&self) -> Result<(), String> {
-        match self.opened().all.len() {
-            MAX_OPEN.. => Err(format!("{MAX_OPEN} sources are open; close one with `close` first")),
-            _ => Ok(()),
-        }
+        self.opened().check_room()
     }
 
     /// Keeps a source under a new handle.
-    pub(super) fn keep(&self, make: impl FnOnce(String) -> OpenedSource) -> Arc<OpenedSource> {
+    pub(super) fn keep(
+        &self,
+        make: impl FnOnce(String) -> OpenedSource,
+    ) -> Result<Arc<OpenedSource>, String> {
         let mut opened = self.opened();
+        // Another call may have opened a source in the meantime: a cancelled call continues on its thread.
+        opened.check_room()?;
         opened.last += 1;
         let handle = format!("h{}", opened.last);
         let source = Arc::new(make(handle.clone()));
         opened.all.insert(handle, Arc::clone(&source));
-        source
+        Ok(source)
     }
 
     pub(super) fn find(&self, handle: &str) -> Result<Arc<OpenedSource>, String> {

@@ -104,7 +104,7 @@ pub(super) fn fit(most: usize, max_bytes: usize, make: impl Fn(usize) -> ToolAns
             too_many = middle;
         }
     }
-    // One row fits, because names are cut.
+    // At least one row, so that each page continues the list.
     make(fits.max(1))
 }
 
@@ -173,7 +173,9 @@ fn row_text(row: &AmountRow, whole: Option<i128>, counts: &str) -> String {
         let _ = write!(line, " at {}", quoted(&row.place, MAX_NAME));
     }
     if !row.id.is_empty() && row.id != row.name {
-        let _ = write!(line, " [id {}]", row.id);
+        let is_plain = row.id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let id = if is_plain { row.id.clone() } else { format!("\"{}\"", row.id) };
+        let _ = write!(line, " [id {id}]");
     }
     line.push('\n');
     line
@@ -228,9 +230,9 @@ pub(super) fn notes<'n>(notes: impl IntoIterator<Item = &'n String>) -> Vec<Stri
     notes.into_iter().take(MAX_NOTES).map(|note| cut(note, MAX_NOTE)).collect()
 }
 
-/// Appends notes to the text of an answer.
+/// Notes for the text of an answer, in quotes: the warnings of a report are free texts of its file.
 pub(super) fn notes_text(notes: &[String]) -> String {
-    notes.iter().map(|note| format!("Note: {note}\n")).collect()
+    notes.iter().map(|note| format!("Note: {}\n", quoted(note, MAX_NOTE))).collect()
 }
 
 /// One page of a view, within a number of bytes.

@@ -13,6 +13,13 @@ use super::reason::reason;
 /// A source file is shown only up to this size.
 const MAX_SOURCE: u64 = 4 << 20;
 
+/// The suffixes of source code. A dump chooses the files that `source` opens, so it must not name keys or settings.
+const SOURCE_SUFFIXES: &[&str] = &[
+    "rs", "c", "cc", "cpp", "cxx", "h", "hh", "hpp", "hxx", "inl", "ipp", "m", "mm", "s", "S", "asm", "go",
+    "py", "js", "mjs", "cjs", "jsx", "ts", "tsx", "java", "kt", "scala", "swift", "zig", "d", "cs", "rb",
+    "lua", "ml", "hs", "nim",
+];
+
 /// A process has this time to say its name.
 const TIME_FOR_NAME: Duration = Duration::from_secs(2);
 
@@ -25,9 +32,11 @@ pub(super) struct AllowedPlaces {
 }
 
 impl AllowedPlaces {
-    /// Resolves the folders. Without folders, the current folder is the only one.
+    /// Resolves the folders. Without folders, the current folder is the only one, unless it contains the home folder:
+    /// programs with a window start servers there, and their user did not choose to show all of his files.
     pub(super) fn new(roots: &[PathBuf], captures: Vec<String>) -> Result<Self, Failure> {
-        let current = [PathBuf::from(".")];
+        let current: Vec<PathBuf> =
+            fs::canonicalize(".").into_iter().filter(|folder| !holds_home(folder)).collect();
         let roots = if roots.is_empty() { &current } else { roots };
         let resolve = |root: &PathBuf| {
             let failure =
@@ -42,6 +51,11 @@ impl AllowedPlaces {
     /// for a missing file, so that an answer does not show which files exist elsewhere.
     pub(super) fn file(&self, path: &str) -> Result<PathBuf, String> {
         let given = Path::new(path);
+        if self.roots.is_empty() {
+            return Err("no folder is allowed, because the server was started in `/` or in the home folder: ask the user \
+                        to start it with --root FOLDER"
+                .to_owned());
+        }
         let found = self.roots.iter().find_map(|root| {
             let resolved = fs::canonicalize(root.join(given)).ok()?;
             self.roots.iter().any(|root| resolved.starts_with(root)).then_some(resolved)
@@ -60,9 +74,13 @@ impl AllowedPlaces {
         }
     }
 
-    /// Returns the lines of a program's source file, if the file is below an allowed folder.
+    /// Returns the lines of a file of source code, if the file is below an allowed folder. Hidden files and folders are
+    /// no source code.
     pub(super) fn source(&self, file: &str) -> Option<String> {
         let path = self.file(file).ok()?;
+        if !self.roots.iter().any(|root| path.strip_prefix(root).is_ok_and(is_source)) {
+            return None;
+        }
         if fs::metadata(&path).ok()?.len() > MAX_SOURCE {
             return None;
         }
@@ -91,6 +109,19 @@ impl AllowedPlaces {
             "process {pid} may not be recorded: ask the user to start the server with --allow-capture {pid}"
         ))
     }
+}
+
+/// Whether a folder is `/`, the home folder, or a folder above it.
+fn holds_home(folder: &Path) -> bool {
+    let home = std::env::home_dir().and_then(|home| fs::canonicalize(home).ok());
+    folder.parent().is_none() || home.is_some_and(|home| home.starts_with(folder))
+}
+
+/// Whether a path below a root has a suffix of source code and no hidden part.
+fn is_source(path: &Path) -> bool {
+    let suffix = path.extension().and_then(|suffix| suffix.to_str());
+    suffix.is_some_and(|suffix| SOURCE_SUFFIXES.contains(&suffix))
+        && !path.iter().any(|part| part.as_encoded_bytes().starts_with(b"."))
 }
 
 /// Returns the id of a process, and its name if it listens.

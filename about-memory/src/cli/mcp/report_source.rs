@@ -1,5 +1,6 @@
 //! Reports of a file or of a process as tables.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use memory_report::file::{self, ReadOptions};
@@ -7,8 +8,9 @@ use memory_report::tree::{Forest, TreeNode};
 use memory_report::{ReportSet, Units};
 
 use super::super::dump_limits::DumpLimits;
+use super::control::CallControl;
 use super::reason::reason;
-use super::table::{AmountRow, AmountTable, RowSums};
+use super::table::{AmountRow, AmountTable, RowSums, row_id, short};
 
 const EXPLICIT: &str = "explicit";
 
@@ -60,40 +62,48 @@ impl ReportSource {
         table
     }
 
-    /// The nodes directly below a path, summed over all processes, and the description of the path. `None` if no
-    /// report has the path.
-    pub(super) fn node(&self, path: &str) -> Option<(RowSums, String, AmountTable)> {
+    /// The sums of a path over all processes, and its description. `None` if no report has the path.
+    pub(super) fn node(&self, path: &str) -> Option<(RowSums, String)> {
         let forest = Forest::new(&self.set);
         let mut found = RowSums::default();
         let mut description = String::new();
-        let mut rows: Vec<AmountRow> = Vec::new();
         for process in forest.processes() {
             let Some(node) = process.node(path) else { continue };
             found.rows += 1;
             found.bytes += node.amount();
             found.count += i128::from(node.reports());
             if let Some(text) = node.description().filter(|_| description.is_empty()) {
-                text.clone_into(&mut description);
-            }
-            for child in node.children() {
-                match rows.iter_mut().find(|row| row.id == child.path()) {
-                    Some(row) => {
-                        row.bytes += child.amount();
-                        row.count += reports_below(child);
-                    }
-                    None => rows.push(AmountRow {
-                        id: child.path().to_owned(),
-                        name: child.name().to_owned(),
-                        bytes: child.amount(),
-                        count: reports_below(child),
-                        ..AmountRow::default()
-                    }),
-                }
+                description = short(text);
             }
         }
-        let table =
-            AmountTable::new("child", "amounts below the path", "reports", rows).share_of(found.bytes);
-        (found.rows > 0).then_some((found, description, table))
+        (found.rows > 0).then_some((found, description))
+    }
+
+    /// The nodes directly below a path, summed over all processes. `whole` are the bytes of the path.
+    pub(super) fn children(
+        &self,
+        path: &str,
+        whole: i128,
+        control: &CallControl,
+    ) -> Result<AmountTable, String> {
+        let forest = Forest::new(&self.set);
+        let mut rows: Vec<AmountRow> = Vec::new();
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        for node in forest.processes().iter().filter_map(|process| process.node(path)) {
+            for child in node.children() {
+                if control.is_cancelled() {
+                    return Err("cancelled".to_owned());
+                }
+                let place = *places.entry(child.path()).or_insert_with(|| {
+                    let (id, name) = (row_id(child.path()), short(child.name()));
+                    rows.push(AmountRow { id, name, ..AmountRow::default() });
+                    rows.len() - 1
+                });
+                rows[place].bytes += child.amount();
+                rows[place].count += reports_below(child);
+            }
+        }
+        Ok(AmountTable::new("child", "amounts below the path", "reports", rows).share_of(whole))
     }
 }
 
@@ -117,13 +127,13 @@ fn table(set: &ReportSet, group: &str, bytes: &'static str) -> AmountTable {
     let several = forest.processes().len() > 1;
     let mut rows = Vec::new();
     for process in forest.processes() {
-        let place = if several { process.name() } else { "" };
+        let place = if several { short(process.name()) } else { String::new() };
         match group {
             "process" => {
                 let explicit = process.amount(EXPLICIT);
                 let more = process.resident().map(|resident| ("resident", i128::from(resident)));
                 rows.push(AmountRow {
-                    name: process.name().to_owned(),
+                    name: short(process.name()),
                     bytes: explicit.unwrap_or(0),
                     count: 1,
                     more: more.into_iter().collect(),
@@ -133,12 +143,12 @@ fn table(set: &ReportSet, group: &str, bytes: &'static str) -> AmountTable {
             "path" => {
                 let explicit =
                     process.trees().filter(|tree| tree.name() == EXPLICIT || is_chain(tree.name()));
-                explicit.for_each(|tree| add_leaves(tree, place, &mut rows));
+                explicit.for_each(|tree| add_leaves(tree, &place, &mut rows));
             }
             _ => {
                 let others = process.trees().filter(|tree| tree.name() != EXPLICIT && !is_chain(tree.name()));
-                others.for_each(|tree| add_leaves(tree, place, &mut rows));
-                process.lines().for_each(|line| add_leaves(line, place, &mut rows));
+                others.for_each(|tree| add_leaves(tree, &place, &mut rows));
+                process.lines().for_each(|line| add_leaves(line, &place, &mut rows));
             }
         }
     }
@@ -168,8 +178,8 @@ fn add_leaves(tree: TreeNode<'_, '_>, place: &str, rows: &mut Vec<AmountRow>) {
         }
         let is_bytes = node.units() == Units::Bytes;
         rows.push(AmountRow {
-            id: node.path().to_owned(),
-            name: node.path().to_owned(),
+            id: row_id(node.path()),
+            name: short(node.path()),
             place: place.to_owned(),
             bytes: if is_bytes { node.amount() } else { 0 },
             count: i128::from(node.reports().max(1)),

@@ -18,7 +18,7 @@ use super::super::input::InputArgument;
 use super::super::recorded::BlockTime;
 use super::super::symbols::SymbolSearch;
 use super::reason::reason;
-use super::table::{AmountRow, AmountTable, RowSource, RowSums};
+use super::table::{AmountRow, AmountTable, RowSource, RowSums, short};
 
 /// The columns for names. Names in answers are cut later.
 const WIDTH: usize = 240;
@@ -191,8 +191,8 @@ fn sums_of(summary: &HeapSummary) -> RowSums {
 fn holders(summary: &HeapSummary) -> Vec<(&'static str, Vec<AmountRow>)> {
     let table = |table: &dmd_analyze::program::SummaryTable| {
         let rows = table.rows.iter().map(|row| AmountRow {
-            name: row.name.clone(),
-            place: row.place.clone(),
+            name: short(&row.name),
+            place: short(&row.place),
             bytes: row.sums.usable(),
             count: row.sums.num,
             ..AmountRow::default()
@@ -271,7 +271,7 @@ impl StackTable {
         match (module, frame.offset) {
             (Some(module), Some(offset)) => {
                 let file = module.path.rsplit('/').next().unwrap_or(&module.path);
-                format!("{file}+0x{offset:x}").into()
+                format!("{}+0x{offset:x}", short(file)).into()
             }
             _ => "???".into(),
         }
@@ -282,7 +282,7 @@ impl StackTable {
         let mut rows: BTreeMap<String, AmountRow> = BTreeMap::new();
         for index in 0..self.rows.len() {
             let frame = self.frames(index).next().unwrap_or_default();
-            let name = self.name(&frame).into_owned();
+            let name = short(&self.name(&frame));
             let row = rows.entry(name.clone()).or_insert_with(|| AmountRow {
                 name,
                 place: place(&frame),
@@ -299,8 +299,8 @@ impl StackTable {
 /// The file and line of a call. Empty if the file is unknown.
 pub(super) fn place(frame: &ProfileFrame<'_>) -> String {
     match (frame.file, frame.line) {
-        (Some(file), Some(line)) => format!("{file}:{line}"),
-        (Some(file), None) => file.to_owned(),
+        (Some(file), Some(line)) => format!("{}:{line}", short(file)),
+        (Some(file), None) => short(file),
         (None, _) => String::new(),
     }
 }
@@ -320,12 +320,13 @@ impl RowSource for StackRows {
     fn row(&self, index: usize) -> AmountRow {
         let (bytes, count) = self.amounts(index);
         let frames = self.0.frames(index).take(NAMED_FRAMES);
-        let names: Vec<Cow<'_, str>> = frames.map(|frame| self.0.name(&frame)).collect();
+        let names: Vec<String> = frames.map(|frame| short(&self.0.name(&frame))).collect();
         let (name, place) = match names.is_empty() {
             true => ("(no stack)".to_owned(), String::new()),
-            false => {
-                (names.join(" < "), self.0.frames(index).next().map_or(String::new(), |frame| place(&frame)))
-            }
+            false => (
+                short(&names.join(" < ")),
+                self.0.frames(index).next().map_or(String::new(), |frame| place(&frame)),
+            ),
         };
         AmountRow { id: format!("s{index}"), name, place, bytes, count, more: Vec::new() }
     }

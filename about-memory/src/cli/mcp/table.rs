@@ -1,12 +1,42 @@
 //! Tables of amounts: rows with bytes and counts, their order, and the cache of tables that calls share.
 
+use core::hash::{Hash as _, Hasher as _};
 use std::collections::{BTreeMap, VecDeque};
+use std::hash::DefaultHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The cache keeps at most this many tables.
 const MAX_TABLES: usize = 32;
 /// The cache keeps at most this many orders of rows.
 const MAX_VIEWS: usize = 8;
+
+/// A name in a table has at most this many bytes of the original. Answers cut names further.
+const MAX_NAME: usize = 240;
+/// Longer names with equal starts of this size and equal lengths count as one name.
+const MAX_HASHED: usize = 16 << 10;
+/// A row whose id is longer has no id, because answers repeat whole ids.
+const MAX_ROW_ID: usize = 400;
+
+/// Cuts a name before a table keeps it: a file may have a name of megabytes in each of many rows. A cut name ends with a
+/// hash of the whole name, so that two names stay two.
+pub(super) fn short(name: &str) -> String {
+    if name.len() <= MAX_NAME {
+        return name.to_owned();
+    }
+    let mut hasher = DefaultHasher::new();
+    (name.len(), &name.as_bytes()[..name.len().min(MAX_HASHED)]).hash(&mut hasher);
+    let end = (0..=MAX_NAME).rev().find(|at| name.is_char_boundary(*at)).unwrap_or(0);
+    format!("{}…{:016x}", &name[..end], hasher.finish())
+}
+
+/// The id of a row whose id is a text of a file. Empty if answers cannot repeat the text as it is.
+pub(super) fn row_id(text: &str) -> String {
+    if text.len() <= MAX_ROW_ID && about_memory::escape(text) == text {
+        text.to_owned()
+    } else {
+        String::new()
+    }
+}
 
 /// A row: its amounts, and its names. All texts come from the measured program.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +89,14 @@ pub(super) struct RowSums {
 }
 
 impl RowSums {
+    fn minus(self, other: Self) -> Self {
+        Self {
+            rows: self.rows - other.rows,
+            bytes: self.bytes.saturating_sub(other.bytes),
+            count: self.count.saturating_sub(other.count),
+        }
+    }
+
     fn add(&mut self, (bytes, count): (i128, i128)) {
         self.rows += 1;
         self.bytes = self.bytes.saturating_add(bytes);
@@ -138,8 +176,13 @@ impl RowChoice {
 pub(super) struct TableView {
     pub(super) table: Arc<AmountTable>,
     order: Vec<u32>,
+    /// The sums before every [`STEP`]th row, so that the sums of a page do not read all rows.
+    marks: Vec<RowSums>,
     pub(super) total: RowSums,
 }
+
+/// The number of rows between two marks.
+const STEP: usize = 1024;
 
 impl TableView {
     pub(super) fn new(table: &Arc<AmountTable>, choice: &RowChoice) -> Self {
@@ -157,8 +200,14 @@ impl TableView {
             order.reverse();
         }
         let mut total = RowSums::default();
-        order.iter().for_each(|index| total.add(rows.amounts(*index as usize)));
-        Self { table: Arc::clone(table), order, total }
+        let mut marks = Vec::new();
+        for (place, index) in order.iter().enumerate() {
+            if place % STEP == 0 {
+                marks.push(total);
+            }
+            total.add(rows.amounts(*index as usize));
+        }
+        Self { table: Arc::clone(table), order, marks, total }
     }
 
     /// The number of chosen rows.
@@ -170,11 +219,18 @@ impl TableView {
         self.table.rows.row(self.order[place] as usize)
     }
 
+    /// The sums of the rows before a place.
+    fn sums_before(&self, place: usize) -> RowSums {
+        let Some(mark) = self.marks.get(place / STEP) else { return self.total };
+        let mut sums = *mark;
+        let first = place / STEP * STEP;
+        self.order[first..place].iter().for_each(|index| sums.add(self.table.rows.amounts(*index as usize)));
+        sums
+    }
+
     /// The sums of the rows at these places.
     pub(super) fn sums(&self, places: core::ops::Range<usize>) -> RowSums {
-        let mut sums = RowSums::default();
-        self.order[places].iter().for_each(|index| sums.add(self.table.rows.amounts(*index as usize)));
-        sums
+        self.sums_before(places.end).minus(self.sums_before(places.start))
     }
 }
 
@@ -260,5 +316,23 @@ impl TableCache {
             |key: &str| key.split('/').next().is_some_and(|of| of.split('-').any(|part| part == handle));
         lock(&self.tables).retain(|(key, _)| !is_of(key));
         lock(&self.views).retain(|(key, _, _)| !is_of(key));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_are_cut_and_stay_different() {
+        assert_eq!(short("alloc::vec::Vec<u8>"), "alloc::vec::Vec<u8>");
+        let [first, second] = ["a", "b"].map(|end| format!("{}{end}", "é".repeat(1000)));
+        assert!(short(&first).len() < 300 && short(&first).starts_with("éé"));
+        assert_ne!(short(&first), short(&second));
+        assert_eq!(short(&first), short(&first.clone()));
+        assert!(short(&"n".repeat(1 << 20)).len() < 300);
+        assert_eq!(row_id("explicit/a"), "explicit/a");
+        assert_eq!(row_id(&"p".repeat(1000)), "");
+        assert_eq!(row_id("a\u{202e}b"), "");
     }
 }

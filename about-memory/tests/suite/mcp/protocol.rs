@@ -203,6 +203,55 @@ fn a_cancelled_call_gets_no_answer_and_two_calls_need_two_ids() {
 }
 
 #[test]
+fn a_cancelled_open_keeps_no_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.json");
+    let report = |index: u32| {
+        format!(
+            "{{\"process\": \"\", \"path\": \"explicit/b{index}\", \"kind\": 1, \"units\": 0, \"amount\": 8, \
+             \"description\": \"\"}}"
+        )
+    };
+    let reports: Vec<String> = (0..50_000).map(report).collect();
+    std::fs::write(&path, crate::document(&reports.join(","))).unwrap();
+    let mut server = Server::with(&["--root", folder.path().to_str().unwrap()]);
+    for id in 100..104 {
+        let mut meta = meta();
+        meta["progressToken"] = json!("p");
+        let params = json!({ "name": "open", "arguments": { "path": path }, "_meta": meta });
+        server.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }));
+        // The call runs when it reports progress.
+        assert_eq!(server.receive().0["method"], "notifications/progress");
+        server.send(
+            &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }),
+        );
+    }
+    let started = std::time::Instant::now();
+    loop {
+        // Messages about progress may come before the cancellations.
+        server.send(&json!({
+            "jsonrpc": "2.0", "id": "c", "method": "tools/call",
+            "params": { "name": "close", "arguments": { "handle": "h9" }, "_meta": meta() },
+        }));
+        let message = loop {
+            let (message, _) = server.receive();
+            if message["id"] == "c" {
+                break message;
+            }
+            assert!(message["method"] == "notifications/progress", "{message}");
+        };
+        let text = message["result"]["content"][0]["text"].as_str().unwrap();
+        // The source of each cancelled call is gone when the call has ended.
+        if text.contains("open a file") {
+            break;
+        }
+        assert!(started.elapsed() < std::time::Duration::from_secs(60), "{text}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    server.end();
+}
+
+#[test]
 fn the_skill_is_printed() {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_about-memory"))
         .args(["mcp", "--skill"])

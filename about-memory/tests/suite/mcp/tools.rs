@@ -274,6 +274,27 @@ fn only_files_below_the_root_are_read() {
     server.end();
 }
 
+#[cfg(unix)]
+#[test]
+fn the_home_folder_is_no_root_by_default() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    fs::create_dir_all(home.join("work")).unwrap();
+    for (start, is_allowed) in
+        [("/".as_ref(), false), (folder.path(), false), (&*home, false), (&*home.join("work"), true)]
+    {
+        fs::copy(golden("firefox/units.json"), home.join("work/units.json")).unwrap();
+        let mut server = Server::started_in(start, &home);
+        let path = json!({ "path": home.join("work/units.json") });
+        if is_allowed {
+            server.call("open", path);
+        } else {
+            assert!(server.fail("open", path).contains("--root"), "{start:?}");
+        }
+        server.end();
+    }
+}
+
 #[test]
 fn captures_need_permission() {
     let mut server = Server::start();
