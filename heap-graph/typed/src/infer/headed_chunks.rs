@@ -5,15 +5,12 @@
 //! of the header leads to the room behind the header, and a reference leads to a value in this room. Other blocks to
 //! which pointers to the same type of header lead are chunks, too, even if no reference leads to their values.
 
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 
-use super::prefixed::{ChunkCandidate, InnerPointers};
+use super::prefixed::ChunkCandidate;
 use super::{Inference, TypeOrigin};
-use crate::debug_info::{DebugInfo, TypeId};
+use crate::debug_info::TypeId;
 use crate::walk::TypedContents;
-
-/// The maximum number of rounds. The header of a chunk that is found in one round may lead to a chunk of the next round.
-const MOST_ROUNDS: usize = 1 << 12;
 
 impl Inference<'_, '_, '_> {
     /// A block as a chunk, if it has a header of this type.
@@ -26,21 +23,35 @@ impl Inference<'_, '_, '_> {
         self.heap.contents[block].filter(is_same)
     }
 
-    /// Finds chunks with headers, and follows the pointers of the headers.
+    /// Finds chunks with headers, and follows the pointers of the headers. These pointers may lead to more chunks. Each
+    /// round examines only the blocks to which new pointers lead, and gives a type to at least one block.
     pub(super) fn find_headed_chunks(&mut self) {
-        let info = self.heap.walk.info();
         let mut headers: HashSet<TypeId> = HashSet::new();
-        for _ in 0..MOST_ROUNDS {
-            let mut candidates = self.inner.chunk_candidates(info);
-            candidates
-                .retain(|one| self.heap.contents[one.block].is_none() && self.leads_behind_header(*one));
-            let with_values = candidates.iter().filter(|one| one.has_value);
-            headers.extend(with_values.map(|one| info.same_as(one.header)));
-            candidates.retain(|one| headers.contains(&info.same_as(one.header)));
-            if candidates.is_empty() {
+        // Blocks whose type of header no other fact confirms yet.
+        let mut unconfirmed: HashMap<TypeId, Vec<ChunkCandidate>> = HashMap::new();
+        loop {
+            let mut found = Vec::new();
+            for candidate in self.inner.take_candidates() {
+                if self.heap.contents[candidate.block].is_some() || !self.leads_behind_header(candidate) {
+                    continue;
+                }
+                let header = self.heap.walk.info().same_as(candidate.header);
+                if candidate.has_value && headers.insert(header) {
+                    found.extend(unconfirmed.remove(&header).unwrap_or_default());
+                }
+                if headers.contains(&header) {
+                    found.push(candidate);
+                } else {
+                    unconfirmed.entry(header).or_default().push(candidate);
+                }
+            }
+            found.retain(|candidate| self.heap.contents[candidate.block].is_none());
+            if found.is_empty() {
                 break;
             }
-            for ChunkCandidate { block, header, .. } in candidates {
+            found.sort_unstable_by_key(|candidate| candidate.block);
+            found.dedup_by_key(|candidate| candidate.block);
+            for ChunkCandidate { block, header, .. } in found {
                 self.heap.contents[block] = Some(TypedContents::HeadedChunk { header });
                 self.heap.origins[block] = TypeOrigin::Owner;
                 self.queue.push_back(block as u32);
@@ -54,18 +65,12 @@ impl Inference<'_, '_, '_> {
     fn leads_behind_header(&mut self, ChunkCandidate { block, header, .. }: ChunkCandidate) -> bool {
         let block = self.heap.blocks[block];
         let size = self.heap.walk.info().size(header);
+        // A damaged program may state any size.
+        if size == 0 || size >= block.requested {
+            return false;
+        }
         let room = block.address.saturating_add(size)..=block.address.saturating_add(block.requested);
         let words = self.reader.read(block.address, size).as_chunks().0.iter();
-        size < block.requested && words.into_iter().any(|word| room.contains(&u64::from_le_bytes(*word)))
-    }
-}
-
-impl InnerPointers {
-    /// The blocks without a type that start with a header, in the order of their addresses.
-    fn chunk_candidates(&self, info: &DebugInfo) -> Vec<ChunkCandidate> {
-        let mut all: Vec<ChunkCandidate> = self.headers().collect();
-        all.retain(|one| info.size(one.header) > 0);
-        all.sort_unstable_by_key(|one| one.block);
-        all
+        words.into_iter().any(|word| room.contains(&u64::from_le_bytes(*word)))
     }
 }

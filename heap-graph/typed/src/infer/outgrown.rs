@@ -19,6 +19,13 @@ const MOST_SLICES: usize = 4;
 /// The size of the largest range between values that is searched, in bytes.
 const LARGEST_RANGE: u64 = 1 << 24;
 
+/// The maximum number of compared bytes for each byte of the searched ranges. If more bytes must be compared, the rest of
+/// the ranges has no type.
+const COMPARED_AT_MOST: u64 = 16;
+
+/// The number of bytes for which the smallest comparison counts.
+const LEAST_COMPARED: u64 = 32;
+
 const WORD: u64 = 8;
 
 /// The first bytes of a slice. The second word of a smaller element is 0.
@@ -41,8 +48,12 @@ impl Inference<'_, '_, '_> {
         if slices.is_empty() {
             return;
         }
-        for (start, end) in self.ranges_without_values() {
-            self.search_outgrown(start, end.min(start.saturating_add(LARGEST_RANGE)), &slices);
+        let mut ranges = self.ranges_without_values();
+        ranges.iter_mut().for_each(|(start, end)| *end = (*end).min(start.saturating_add(LARGEST_RANGE)));
+        let bytes = ranges.iter().fold(0, |sum: u64, (start, end)| sum.saturating_add(end - start));
+        let mut budget = bytes.saturating_mul(COMPARED_AT_MOST);
+        for range in ranges {
+            self.search_outgrown(range, &slices, &mut budget);
         }
     }
 
@@ -94,16 +105,24 @@ impl Inference<'_, '_, '_> {
     }
 
     /// Searches a range for outgrown buffers. A single element is a buffer only if it fills the rest of the range.
-    fn search_outgrown(&mut self, start: u64, end: u64, slices: &HashMap<FirstWords, Vec<ValueSlice>>) {
+    fn search_outgrown(
+        &mut self,
+        (start, end): (u64, u64),
+        slices: &HashMap<FirstWords, Vec<ValueSlice>>,
+        budget: &mut u64,
+    ) {
         let range = self.reader.read(start, end - start).to_vec();
         let mut at = (start.next_multiple_of(WORD) - start) as usize;
         // Whether a value or a buffer ends here.
         let mut is_border = true;
         while let Some(rest) = range.get(at..).filter(|rest| rest.len() >= WORD as usize) {
+            if *budget == 0 {
+                break;
+            }
             let two = first_words(rest, 2 * WORD).and_then(|first| slices.get(&first));
             let one = || first_words(rest, WORD).and_then(|first| slices.get(&first));
             let best = two.or_else(one).into_iter().flatten().filter_map(|slice| {
-                let equal = self.equal_elements(slice, rest);
+                let equal = self.equal_elements(slice, rest, budget);
                 let is_whole = is_border && equal * slice.each == rest.len() as u64;
                 (equal > 1 || is_whole && equal > 0).then_some((equal * slice.each, slice))
             });
@@ -116,17 +135,29 @@ impl Inference<'_, '_, '_> {
         }
     }
 
-    /// The number of elements at the start of a slice that are equal to the elements at the start of `bytes`.
-    fn equal_elements(&mut self, slice: &ValueSlice, bytes: &[u8]) -> u64 {
+    /// The number of elements at the start of a slice that are equal to the elements at the start of `bytes`; 0 if the
+    /// budget is too small.
+    fn equal_elements(&mut self, slice: &ValueSlice, bytes: &[u8], budget: &mut u64) -> u64 {
         let most = slice.bytes.min(bytes.len() as u64) / slice.each;
-        let each = slice.each as usize;
-        // Most candidates differ in the first element.
-        if most == 0 || self.reader.read(slice.start, slice.each) != &bytes[..each] {
-            return 0;
+        // Most candidates differ in the first elements, so each step reads twice as many elements as the step before.
+        let (mut equal, mut step) = (0, 1);
+        while equal < most {
+            let count = (most - equal).min(step);
+            let (from, size) = (equal * slice.each, count * slice.each);
+            *budget = budget.saturating_sub(size.max(LEAST_COMPARED));
+            if *budget == 0 {
+                return 0;
+            }
+            let known = self.reader.read(slice.start + from, size).chunks_exact(slice.each as usize);
+            let others = bytes[from as usize..].chunks_exact(slice.each as usize);
+            let same = known.zip(others).take_while(|(one, other)| one == other).count() as u64;
+            equal += same;
+            if same < count {
+                break;
+            }
+            step *= 2;
         }
-        let all = self.reader.read(slice.start, most * slice.each);
-        let pairs = all.chunks_exact(each).zip(bytes.chunks_exact(each));
-        pairs.take_while(|(one, other)| one == other).count() as u64
+        equal
     }
 }
 

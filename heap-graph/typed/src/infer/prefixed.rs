@@ -34,6 +34,8 @@ const MOST_ROUNDS: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct InnerPointers {
     by_block: HashMap<usize, InnerPointersOfBlock>,
+    /// The blocks that have become candidates for chunks, or have got a reference to a value.
+    new_candidates: Vec<usize>,
 }
 
 /// The pointers to the inside of one block.
@@ -60,13 +62,17 @@ pub(super) struct ChunkCandidate {
 }
 
 impl InnerPointers {
-    /// The blocks to whose start a pointer leads that names the type of a smaller value.
-    pub(super) fn headers(&self) -> impl Iterator<Item = ChunkCandidate> {
-        let all = self.by_block.iter();
-        all.filter_map(|(block, pointers)| {
-            let (header, has_value) = (pointers.header?, pointers.has_value);
-            Some(ChunkCandidate { block: *block, header, has_value })
-        })
+    /// The blocks to whose start a pointer leads that names the type of a smaller value, if one of their pointers is
+    /// new since the last call. Sorted by address.
+    pub(super) fn take_candidates(&mut self) -> Vec<ChunkCandidate> {
+        let mut blocks = core::mem::take(&mut self.new_candidates);
+        blocks.sort_unstable();
+        blocks.dedup();
+        let candidate = |block: usize| {
+            let pointers = self.by_block.get(&block)?;
+            Some(ChunkCandidate { block, header: pointers.header?, has_value: pointers.has_value })
+        };
+        blocks.into_iter().filter_map(candidate).collect()
     }
 }
 
@@ -137,10 +143,14 @@ impl Inference<'_, '_, '_> {
         let at = pointer.value - self.heap.blocks[index].address;
         let inner = InnerPointer { at, of, is_reference: pointer.is_reference };
         let known = self.inner.by_block.entry(index).or_default();
+        let before = (known.header, known.has_value);
         if at == 0 && !inner.is_reference {
             known.header = known.header.or(of);
         }
         known.has_value |= at > 0 && has_type && inner.is_reference;
+        if known.header.is_some() && before != (known.header, known.has_value) {
+            self.inner.new_candidates.push(index);
+        }
         if has_type {
             known.first = Some(known.first.map_or(at, |first| first.min(at)));
         }

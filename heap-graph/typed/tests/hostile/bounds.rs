@@ -10,7 +10,7 @@ use super::next;
 use super::written::{OneStack, Types, dump};
 
 /// The time limit of a test: much longer than a test needs, and much shorter than the work without the bound.
-const LONG: Duration = Duration::from_secs(20);
+pub(super) const LONG: Duration = Duration::from_secs(20);
 
 fn nothing() -> DebugInfo {
     Types::new().read()

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test")]
 
+mod arenas;
 mod bounds;
 mod written;
 

@@ -58,6 +58,14 @@ impl Types {
         at
     }
 
+    /// A pointer to the type that is added next.
+    pub(crate) fn pointer_to_next(&mut self, name: &str) -> u32 {
+        let at = self.entry(4, name);
+        let next = self.0.len() as u32 + 4;
+        self.0.extend(next.to_le_bytes());
+        at
+    }
+
     pub(crate) fn array(&mut self, of: u32, count: u64) -> u32 {
         let at = self.0.len() as u32;
         self.0.push(6);
