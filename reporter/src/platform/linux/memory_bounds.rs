@@ -71,7 +71,7 @@ pub(super) fn tightest_bound(groups: Option<&MemoryGroups>, more: u64) -> Option
     tightest_bound_and_left(groups, more).map(|(bound, _)| bound)
 }
 
-/// Like [`tightest_bound`], with the least number of bytes that are left of any bound.
+/// Like `tightest_bound`, with the least number of bytes that are left of any bound.
 pub fn tightest_bound_and_left(groups: Option<&MemoryGroups>, more: u64) -> Option<(MemoryBound, u64)> {
     let share =
         |bound: &MemoryBound| MemoryBound { used: bound.used.saturating_add(more), ..*bound }.permille();
