@@ -213,7 +213,7 @@ impl ServeCommand {
             return self.add_types(name, input, server);
         }
         match input.read(&self.reading) {
-            Err(Failure::File(name, error)) if has_blocks(&name, &error) && !input.is_stdin() => {
+            Err(Failure::File(file, error)) if has_blocks(&file, &error) && !input.is_stdin() => {
                 let (options, mode) = stacks.options(input.path())?;
                 server.add_stacks(name.clone(), stacks.opened(options, input));
                 if mode == Some(Mode::Scan) {
