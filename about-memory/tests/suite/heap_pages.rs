@@ -64,7 +64,7 @@ fn a_recording_is_a_page_with_its_time_line() {
     let page = page(&[&before()]);
     assert!(page.contains("before.dmdrec)</title>"));
     // The page without its data has a limited size.
-    assert!(page.len() < 100_000, "{} bytes", page.len());
+    assert!(page.len() < 114_000, "{} bytes", page.len());
     let heap = &header(&page)["heap"];
     let time = &heap["timeline"];
     // There are 200 slices. The peak is at the end of one of them.
