@@ -154,7 +154,9 @@ fn write(text: &str, place: &Location<'_>) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// The target folder that contains this program.
+/// The target folder that contains this program. Cargo marks each target folder that it makes itself. If another program
+/// made the folder, it has no mark, but cargo puts tests into `PROFILE/deps` below it.
 fn target_folder(program: &Path) -> Option<&Path> {
-    program.ancestors().skip(1).find(|folder| folder.join("CACHEDIR.TAG").exists())
+    let marked = program.ancestors().skip(1).find(|folder| folder.join("CACHEDIR.TAG").exists());
+    marked.or_else(|| program.parent().filter(|folder| folder.ends_with("deps"))?.ancestors().nth(2))
 }
