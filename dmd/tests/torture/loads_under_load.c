@@ -10,6 +10,9 @@ enum { ROUNDS = 30 };
 typedef void (*function)(size_t);
 static pthread_barrier_t barrier;
 static volatile int ended;
+// DMD does not wait for a thread that already looks for new libraries. Before the last look, the other thread stops
+// looking.
+static volatile int last_look, stopped_looking;
 
 static function load(const char *path, void **library) {
     *library = dlopen(path, RTLD_NOW);
@@ -38,7 +41,10 @@ static void *allocates(void *unused) {
     while (!ended) {
         void *volatile block = malloc(99);
         free(block);
-        dlsym(RTLD_DEFAULT, "malloc");
+        if (last_look)
+            stopped_looking = 1;
+        else
+            dlsym(RTLD_DEFAULT, "malloc");
     }
     return NULL;
 }
@@ -50,6 +56,9 @@ int main(int count, char **words) {
     for (int i = 1; i < count; i++)
         pthread_create(&threads[i], NULL, loads, words[i]);
     pthread_barrier_wait(&barrier);
+    last_look = 1;
+    while (!stopped_looking)
+        continue;
     dlsym(RTLD_DEFAULT, "malloc");
     pthread_barrier_wait(&barrier);
     for (int i = 1; i < count; i++)
