@@ -4,8 +4,8 @@
 //! executors read the files and exchange the results of stages. All of them need the tables at the same path of a shared
 //! file system.
 //!
-//! The ports of a cluster have no access control: whoever reaches them can read and write files as the user of the
-//! executors, because a plan may name any file.
+//! The ports of a cluster have no access control: every program that can connect to them can read and write files as the
+//! user of the executors, because a plan may name any file.
 
 mod codec;
 

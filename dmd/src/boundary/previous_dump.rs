@@ -25,8 +25,8 @@ pub struct PreviousDump {
     pub is_partial: bool,
 }
 
-/// The newest dump in the folder of this process's black box that an earlier process has left, or another process that
-/// shares the folder. `None` if there is none, or if this process has no black box.
+/// The newest dump that another process has written into the folder of this process's black box: an earlier process, or
+/// a process that shares the folder. `None` if the folder has no such dump, or if this process has no black box.
 ///
 /// A page about the health of a service can show it: the service was restarted because its memory ran out.
 pub fn previous_dump() -> Option<PreviousDump> {

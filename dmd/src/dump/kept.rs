@@ -295,7 +295,7 @@ impl OpenFolder {
         RawFile::from_call(file).map_or(true, |file| !lock(&file, libc::LOCK_EX | libc::LOCK_NB))
     }
 
-    /// Removes the oldest dump. Returns false if there is none, or if the system refuses.
+    /// Removes the oldest dump. Returns false if the folder has no dump, or if the system refuses.
     fn remove_oldest(&self, sums: &FolderSums) -> bool {
         sums.oldest.is_some_and(|oldest| self.remove(oldest))
     }

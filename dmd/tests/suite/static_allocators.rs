@@ -203,8 +203,8 @@ fn functions_in_place_of_the_c_librarys_and_operators() {
     let folder = tempfile::tempdir().unwrap();
     let in_c = mimalloc_in_place_of_malloc(folder.path(), "c");
     let in_cpp = mimalloc_in_place_of_malloc(folder.path(), "c++");
-    // Each size from 1001 to 1021 has one block, but for 1019. The operators add 2001 to 2008. The exception is a block
-    // that ends, too.
+    // Each size from 1001 to 1021 except 1019 has one block. The operators add 2001 to 2008. The block of the exception
+    // is freed, too.
     let c_sizes = || (1001..=1018).chain(1020..=1021);
     for (name, words, mimalloc, frees) in [
         ("c", &["cc"][..], &in_c, 2),

@@ -18,7 +18,7 @@ pub struct BlackBoxDump {
     pub rate: u64,
     /// The time of the dump in milliseconds since 1970.
     pub milliseconds: u64,
-    /// The last sign of life of the process after the dump; `None` if there is none.
+    /// The last sign of life that the process wrote after the dump; `None` if it wrote no sign.
     pub life: Option<LifeSign>,
     /// Whether the file ends early: the process was killed while it wrote the dump.
     pub is_partial: bool,
